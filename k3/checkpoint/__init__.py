@@ -1,0 +1,1 @@
+"""Checkpoints in the released layout: names, headers, load, save, inspect, convert."""
