@@ -1,0 +1,40 @@
+# make demo   install and show K3 running      make test   install and run the tests
+# make check  format, lint, types, layers, sizes, names in the docs
+.DEFAULT_GOAL := demo
+.PHONY: setup setup-demo demo check test slow bench golden
+.NOTPARALLEL:
+
+BIN := .venv/bin
+
+setup:
+	@tools/setup.sh vision,train,test,dev
+
+setup-demo:
+	@tools/setup.sh vision
+
+demo: setup-demo
+	@$(BIN)/python tools/demo.py
+
+check: setup
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python tools/sizes.py
+	@$(BIN)/python tools/check_names.py
+
+test: setup
+	@tools/test.sh
+
+# Long evidence: training, memory, big shapes. At most an hour.
+slow: setup
+	@$(BIN)/python -m pytest -m slow
+
+# Every figure that the documents quote.
+bench: setup
+	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+# The released model's numbers, tensor by tensor.
+golden: setup
+	@$(BIN)/k3 compare tests/golden/tiny_release tests/golden/tiny_release/golden.npz
+	@$(BIN)/k3 compare - tests/golden/text14.npz

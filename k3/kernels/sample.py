@@ -1,0 +1,176 @@
+"""One token out of each row of logits: greedy or drawn, with log-probabilities.
+
+A row is treated alone: its token depends on its logits, its options and its own
+generator, never on the rows beside it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from k3.errors import RequestError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SampleOptions:
+    """How one token is chosen.
+
+    Applied in this order: temperature (0 takes the most likely token), the `top_k`
+    most likely (0: all), the fewest most likely tokens whose share of what is left
+    reaches `top_p`, and the tokens at least `min_p` times as likely as the first.
+    `logprobs` asks for that many alternatives.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    logprobs: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse every value outside its range, by name."""
+        rules = [
+            ("temperature", "at least 0 and finite", 0 <= self.temperature < math.inf),
+            ("top_k", "a whole number, 0 for no limit", _is_count(self.top_k)),
+            ("top_p", "above 0 and at most 1", 0 < self.top_p <= 1),
+            ("min_p", "at least 0 and at most 1", 0 <= self.min_p <= 1),
+            ("logprobs", "a whole number of alternatives", _is_count(self.logprobs)),
+        ]
+        wrong = [
+            f"{name} must be {rule}: got {getattr(self, name)!r}"
+            for name, rule, holds in rules
+            if not holds
+        ]
+        if wrong:
+            raise RequestError("; ".join(wrong))
+
+
+class Sample(NamedTuple):
+    """The chosen tokens; log-probabilities are of the logits as they came in."""
+
+    tokens: Int[Tensor, " B"]
+    logprobs: Float[Tensor, " B"]
+    top_ids: Int[Tensor, "B n"]
+    top_logprobs: Float[Tensor, "B n"]
+
+
+def sample(
+    logits: Float[Tensor, "B W"],
+    options: SampleOptions | Sequence[SampleOptions],
+    generators: Sequence[torch.Generator],
+) -> Sample:
+    """The next token of each row.
+
+    `options` is one for all rows or one for each; `generators` one for each row (on
+    the CPU). A row that is drawn takes one number from its generator, a greedy row
+    takes none. Ties go to the lower token id.
+
+    Raises: RequestError for logits that are no distribution.
+    """
+    rows = _one_each(options, len(logits))
+    if len(generators) != len(logits):
+        raise RequestError(
+            f"sample needs one generator for each row of logits: got "
+            f"{len(generators)} for {len(logits)} rows"
+        )
+    _check_logits(logits)
+    wide = logits.double()
+    logp = torch.log_softmax(wide, dim=-1)
+    tokens = wide.argmax(dim=-1)
+    drawn = [row for row, option in enumerate(rows) if option.temperature > 0]
+    if drawn:
+        uniform = [
+            torch.rand((), generator=generators[row], dtype=torch.float64)
+            for row in drawn
+        ]
+        probs = _distribution(wide[drawn], [rows[row] for row in drawn])
+        tokens[drawn] = _draw(probs, torch.stack(uniform).to(probs.device))
+    most = min(max((option.logprobs for option in rows), default=0), logits.shape[-1])
+    top = _descending(logp)[:, :most] if most else tokens.new_zeros(len(rows), 0)
+    return Sample(
+        tokens, logp.gather(-1, tokens[:, None])[:, 0], top, logp.gather(-1, top)
+    )
+
+
+def _distribution(
+    logits: Float[Tensor, "B W"], rows: Sequence[SampleOptions]
+) -> Float[Tensor, "B W"]:
+    """The probabilities that a draw uses, zero for the tokens that are cut."""
+    temperature = _column(logits, [row.temperature for row in rows])
+    # The largest first becomes 0, so that a tiny temperature cannot overflow.
+    scaled = (logits - logits.amax(-1, keepdim=True)) / temperature
+    probs = torch.softmax(scaled, dim=-1)
+    if any(row.top_k or row.top_p < 1 for row in rows):
+        probs = _cut_tail(probs, rows)
+    floor = _column(logits, [row.min_p for row in rows]) * probs.amax(-1, keepdim=True)
+    return torch.where(probs >= floor, probs, 0)
+
+
+def _cut_tail(
+    probs: Float[Tensor, "B W"], rows: Sequence[SampleOptions]
+) -> Float[Tensor, "B W"]:
+    """Keep the `top_k` most likely, then the fewest of them that reach `top_p`."""
+    order = _descending(probs)
+    ranked = probs.gather(-1, order)
+    rank = torch.arange(probs.shape[-1], device=probs.device)
+    limit = _column(probs, [row.top_k or probs.shape[-1] for row in rows])
+    ranked = torch.where(rank < limit, ranked, 0)
+    before = ranked.cumsum(-1) - ranked
+    share = _column(probs, [row.top_p for row in rows]) * ranked.sum(-1, keepdim=True)
+    # A top_p of 1 cuts nothing, whatever the sum rounds to.
+    all_kept = _column(probs, [row.top_p for row in rows]) >= 1
+    ranked = torch.where(all_kept | (before < share), ranked, 0)
+    return torch.zeros_like(probs).scatter(-1, order, ranked)
+
+
+def _draw(probs: Float[Tensor, "B W"], uniform: Float[Tensor, " B"]) -> Tensor:
+    """The token at which the running sum passes `uniform` times the whole."""
+    running = probs.cumsum(-1)
+    target = uniform[:, None] * running[:, -1:]
+    token = torch.searchsorted(running, target, right=True)
+    # Rounding may put the target on the total: the last possible token is meant.
+    possible = torch.arange(probs.shape[-1], device=probs.device) * (probs > 0)
+    return torch.minimum(token, possible.amax(-1, keepdim=True))[:, 0]
+
+
+def _descending(values: Float[Tensor, "B W"]) -> Int[Tensor, "B W"]:
+    """Indices from the largest value to the smallest, ties in index order."""
+    return torch.sort(values, dim=-1, descending=True, stable=True).indices
+
+
+def _column(like: Tensor, values: Sequence[float | int]) -> Float[Tensor, "B 1"]:
+    return torch.tensor(values, dtype=like.dtype, device=like.device)[:, None]
+
+
+def _one_each(
+    options: SampleOptions | Sequence[SampleOptions], rows: int
+) -> Sequence[SampleOptions]:
+    if isinstance(options, SampleOptions):
+        return [options] * rows
+    if len(options) != rows:
+        raise RequestError(
+            f"sample needs one set of options, or one for each row of logits: got "
+            f"{len(options)} for {rows} rows"
+        )
+    return options
+
+
+def _check_logits(logits: Tensor) -> None:
+    """Refuse rows that no distribution can be made of; -inf rules a token out."""
+    bad = torch.isnan(logits).any(-1) | ~torch.isfinite(logits.amax(-1))
+    if bool(bad.any()):
+        row = int(bad.nonzero()[0])
+        raise RequestError(
+            "logits must be numbers, -inf for a token that is ruled out, at least one "
+            f"finite: row {row} holds NaN, +inf or nothing finite; check the weights "
+            "and the dtype with k3 compare"
+        )
+
+
+def _is_count(value: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
