@@ -1,0 +1,3 @@
+"""Training: the data, the loop, and the card of what came out."""
+
+__all__: list[str] = []
