@@ -23,8 +23,8 @@ def locate(name: str | os.PathLike[str]) -> Path:
             "pass its directory"
         )
     raise CheckpointError(
-        f"no directory {text!r}: k3 reads local directories and no hub; pass a directory "
-        f"that holds config.json, or the built-in {BUILT_IN[0]}"
+        f"no directory {text!r}: k3 reads local directories and no hub; pass a "
+        f"directory that holds config.json, or the built-in {BUILT_IN[0]}"
     )
 
 
