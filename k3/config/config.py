@@ -66,6 +66,7 @@ class K3Config(Section):
             view = _around(section.parse(TextConfig, data, "", wrong))
         else:
             view = _inherit(section.parse(cls, data, "", wrong))
+            _expect_k3(view, data, wrong)
         if wrong:
             _refuse(wrong + rules.check(cast(K3Config, view)))
         config = cast(K3Config, view.build())
@@ -121,7 +122,16 @@ def _around(text: View) -> View:
     for name in section.names(K3Config):
         if name not in values and name not in ("model_type", "dtype", *_IDS):
             values[name] = K3Config.__dataclass_fields__[name].default
+    # So that a text part without a readable type still counts as bare.
+    values.setdefault("model_type", "kimi_linear")
     return View(K3Config, values)
+
+
+def _expect_k3(whole: View, data: Mapping[str, Any], wrong: list[Wrong]) -> None:
+    came = data.get("model_type", section.NOTHING)
+    if came != "kimi_k3" and all(w.name != "model_type" for w in wrong):
+        wrong.append(Wrong("model_type", section.show(came), "'kimi_k3'"))
+    whole._values["model_type"] = "kimi_k3"
 
 
 def _inherit(whole: View) -> View:
@@ -134,6 +144,8 @@ def _inherit(whole: View) -> View:
 
 
 def _refuse(wrong: list[Wrong]) -> None:
+    # A field is named once, by the first rule that it breaks.
+    wrong = list({w.name: w for w in reversed(wrong)}.values())[::-1]
     if wrong:
         fields = "field" if len(wrong) == 1 else "fields"
         lines = "\n".join(f"  {w.line()}" for w in wrong)

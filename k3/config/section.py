@@ -6,6 +6,7 @@ the keys that were in the file, so that what was absent stays absent when writte
 
 import copy
 import dataclasses
+import json
 import math
 import types
 import typing
@@ -16,6 +17,17 @@ from typing import Any, ClassVar
 # JSON writes -5 or -5.0; the value that came is the value that is written back.
 Real = int | float
 _OWN = ("keys", "extra", "unused")
+_SHOWN = 12
+
+
+class _Nothing:
+    """What a file has under a key that did not come."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+NOTHING = _Nothing()
 
 
 class Unreadable(AttributeError):
@@ -99,7 +111,7 @@ def parse(
             values[spec.name] = spec.default
         else:
             expected = _describe(hints[spec.name])
-            wrong.append(Wrong(path + spec.name, "nothing", expected))
+            wrong.append(Wrong(path + spec.name, show(NOTHING), expected))
     rest = {k: copy.deepcopy(v) for k, v in data.items() if k not in hints}
     values["unused"] = {k: v for k, v in rest.items() if k in kind.BOOKKEEPING}
     values["extra"] = {k: v for k, v in rest.items() if k not in kind.BOOKKEEPING}
@@ -116,7 +128,7 @@ def _convert(
     elif _accepts(hint, value):
         values[name] = tuple(value) if isinstance(value, list) else copy.deepcopy(value)
     else:
-        wrong.append(Wrong(path + name, repr(value), _describe(hint)))
+        wrong.append(Wrong(path + name, show(value), _describe(hint)))
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
@@ -176,6 +188,17 @@ def write(value: Any) -> Any:
     if isinstance(value, tuple):
         return [write(v) for v in value]
     return copy.deepcopy(value)
+
+
+def show(value: Any) -> str:
+    """Return a value for a message, the middle of a long list left out."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if not isinstance(value, list | tuple) or len(value) <= _SHOWN:
+        return repr(list(value) if isinstance(value, tuple) else value)
+    head = ", ".join(map(repr, value[:4]))
+    tail = ", ".join(map(repr, value[-2:]))
+    return f"[{head}, ... {tail}] ({len(value)} entries)"
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
