@@ -1,0 +1,1 @@
+"""The computations that cost time, in PyTorch: one file per concept, no state."""

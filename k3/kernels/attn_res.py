@@ -1,0 +1,43 @@
+"""Attention residuals: each sublayer retrieves from the depth before it."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from k3.kernels import precision
+
+
+def inverse_rms(x: Float[Tensor, "*B D"], eps: float) -> Float[Tensor, "*B"]:
+    """1 / sqrt(mean(x^2) + eps) over the last dim: what normalizes a depth key."""
+    return torch.rsqrt(x.square().mean(-1) + eps)
+
+
+def mix(
+    blocks: Float[Tensor, "*B S D"],
+    scale: Float[Tensor, "*B S"],
+    prefix: Float[Tensor, "*B D"] | None,
+    query: Float[Tensor, " D"],
+    eps: float,
+) -> Float[Tensor, "*B D"]:
+    """Eq. 9: softmax over sources of query . RMSNorm(source), applied to raw sources.
+
+    Sources are the completed `blocks` and, where it exists, the running `prefix`;
+    `scale` = inverse_rms(blocks), `query` = norm weight * projection. There is no
+    1/sqrt(D). fp32 or wider throughout.
+    Matches: spec.attn_res.retrieve.
+    """
+    scores = (blocks @ query) * scale
+    if prefix is None:
+        p = torch.softmax(scores, -1)
+        return (p.unsqueeze(-2) @ blocks).squeeze(-2)
+    last = (prefix @ query) * inverse_rms(prefix, eps)
+    p = torch.softmax(torch.cat([scores, last.unsqueeze(-1)], -1), -1)
+    past = (p[..., :-1].unsqueeze(-2) @ blocks).squeeze(-2)
+    return torch.addcmul(past, p[..., -1:], prefix)
+
+
+def fold_query(
+    norm_weight: Float[Tensor, " D"], proj_weight: Float[Tensor, "1 D"]
+) -> Float[Tensor, " D"]:
+    """The depth query: the key norm's weight folds into the projection."""
+    return precision.wide(norm_weight) * precision.wide(proj_weight)[0]

@@ -1,0 +1,190 @@
+"""Kimi Delta Attention: gate, one step, the token recurrence and the chunk form.
+
+All forms share one signature. Tokens are flat: q, k, g [T H K], v [T H V],
+beta [T H]; `lens` gives the sequences they belong to, and state [S H V K] is one
+matrix per sequence and head, in fp32 or wider.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from k3.kernels import precision, tiles
+
+TILE = 16
+"""Tokens of a tile: at the gate floor of -5 they decay by exp(-80), still in fp32."""
+
+MAX_TILE_DECAY = 80.0
+
+
+def gate(
+    z: Float[Tensor, "*B H K"],
+    A_log: Float[Tensor, " H"],
+    dt_bias: Float[Tensor, "H K"],
+    lower_bound: float | None,
+) -> Float[Tensor, "*B H K"]:
+    """Eq. 5: log-decay lower_bound * sigmoid(exp(A_log) (z + dt_bias)).
+
+    With `lower_bound` None it is Kimi-Linear's unbounded -exp(A_log) softplus(.).
+    fp32 or wider. Matches: spec.kda.gate.
+    """
+    x = precision.wide(z) + dt_bias
+    rate = A_log.exp()[:, None]
+    if lower_bound is None:
+        return -rate * F.softplus(x)
+    return lower_bound * torch.sigmoid(rate * x)
+
+
+def step(
+    q: Float[Tensor, "S H K"],
+    k: Float[Tensor, "S H K"],
+    v: Float[Tensor, "S H V"],
+    g: Float[Tensor, "S H K"],
+    beta: Float[Tensor, "S H"],
+    state: Float[Tensor, "S H V K"],
+) -> tuple[Float[Tensor, "S H V"], Float[Tensor, "S H V K"]]:
+    """Eq. 1 for one token of each of S sequences: (readout, state after it).
+
+    S' = S diag(exp g); S = S' + beta (v - S' k) k^T; out = S q. State is [V K],
+    the transpose of the paper's. q carries its scale.
+    Matches: spec.kda.update and spec.kda.readout.
+    """
+    decayed = state * g.exp().unsqueeze(-2)
+    error = (v - (decayed @ k.unsqueeze(-1)).squeeze(-1)) * beta.unsqueeze(-1)
+    state = torch.addcmul(decayed, error.unsqueeze(-1), k.unsqueeze(-2))
+    return (state @ q.unsqueeze(-1)).squeeze(-1), state
+
+
+def recurrent(
+    q: Float[Tensor, "T H K"],
+    k: Float[Tensor, "T H K"],
+    v: Float[Tensor, "T H V"],
+    g: Float[Tensor, "T H K"],
+    beta: Float[Tensor, "T H"],
+    state: Float[Tensor, "S H V K"],
+    lens: tuple[int, ...],
+) -> tuple[Float[Tensor, "T H V"], Float[Tensor, "S H V K"]]:
+    """Eq. 1 token by token over packed sequences: (readouts, final states).
+
+    Any retention in [0, 1] is allowed (g = -inf is a retention of 0).
+    """
+    layout = tiles.tile(lens, 1, q.device)
+    parts = [_gather(x, layout)[:, 0] for x in (q, k, v, g, beta)]
+    outs, start = [], 0
+    states = _Alive(state, layout)
+    for n in layout.alive:
+        inputs = [x[start : start + n] for x in parts]
+        out, states.current = step(*inputs, states.take(n))
+        outs.append(out)
+        start += n
+    return _scatter(outs, v, layout), states.final()
+
+
+def chunk(
+    q: Float[Tensor, "T H K"],
+    k: Float[Tensor, "T H K"],
+    v: Float[Tensor, "T H V"],
+    g: Float[Tensor, "T H K"],
+    beta: Float[Tensor, "T H"],
+    state: Float[Tensor, "S H V K"],
+    lens: tuple[int, ...],
+) -> tuple[Float[Tensor, "T H V"], Float[Tensor, "S H V K"]]:
+    """Eq. 4: the same function as `recurrent`, by tiles of 16 tokens.
+
+    Inside a tile the corrected values solve a unit triangular system; between
+    tiles only the state passes. A tile whose decay would leave fp32's range goes
+    through the recurrence, which needs no reciprocal of a decay.
+    Cost: about 6 T H V K + 2 T H C (K + V) multiply-adds.
+    Matches: spec.kda.chunk (fp32 1e-5 relative).
+    """
+    layout = tiles.tile(lens, TILE, q.device)
+    qt, kt, vt, gt, bt = (_tiled(x, layout) for x in (q, k, v, g, beta.unsqueeze(-1)))
+    G = gt.cumsum(-2)  # [N H C K]
+    last = G[..., -1:, :]
+    if last.numel() and not bool(last.amin() >= -MAX_TILE_DECAY):
+        return recurrent(q, k, v, g, beta, state, lens)
+    decay = G.exp()
+    # exp(-G), not 1 / decay: the gradient of a quotient would square it.
+    k_up, k_down, q_down = kt * (-G).exp(), kt * decay, qt * decay
+    inner = (k_down @ k_up.mT).tril(-1) * bt
+    rhs = torch.cat([k_down, vt], -1) * bt
+    # solve_triangular with unitriangular reads below the diagonal only: (I + A).
+    solved = torch.linalg.solve_triangular(inner, rhs, upper=False, unitriangular=True)
+    w, u = solved.split([k.shape[-1], v.shape[-1]], -1)
+    read, new, final = _scan(
+        w, u, q_down, kt * (last - G).exp(), last.exp(), state, layout
+    )
+    out = read + (q_down @ k_up.mT).tril() @ new
+    return _scatter([out.transpose(1, 2).flatten(0, 1)], v, layout), final
+
+
+def _scan(
+    w: Tensor,
+    u: Tensor,
+    q_down: Tensor,
+    k_end: Tensor,
+    end: Tensor,
+    state: Tensor,
+    layout: tiles.Tiles,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Carry the state over the steps: (readout of old state, new values, state)."""
+    both = torch.cat([w, q_down], -2)
+    reads, news, start = [], [], 0
+    states = _Alive(state, layout)
+    size = w.shape[-2]
+    for n in layout.alive:
+        here = slice(start, start + n)
+        S = states.take(n)
+        seen = both[here] @ S.mT  # [n H 2C V]
+        new = u[here] - seen[..., :size, :]
+        states.current = S * end[here] + new.mT @ k_end[here]
+        reads.append(seen[..., size:, :])
+        news.append(new)
+        start += n
+    if not reads:
+        return torch.zeros_like(u), u, states.final()
+    return torch.cat(reads), torch.cat(news), states.final()
+
+
+class _Alive:
+    """The states of the sequences that still have tokens, in falling length."""
+
+    def __init__(self, state: Tensor, layout: tiles.Tiles) -> None:
+        self.layout = layout
+        self.single = state.shape[0] == 1
+        self.current = state if self.single else state[layout.order]
+        self.finished: list[Tensor] = []
+
+    def take(self, n: int) -> Tensor:
+        """Keep the first n sequences; the others have ended."""
+        if n < self.current.shape[0]:
+            self.finished.append(self.current[n:])
+            self.current = self.current[:n]
+        return self.current
+
+    def final(self) -> Tensor:
+        """Return the state of every sequence, in the caller's order."""
+        if self.single:
+            return self.current
+        self.finished.append(self.current)
+        return torch.cat(self.finished[::-1])[self.layout.inverse]
+
+
+def _gather(x: Tensor, layout: tiles.Tiles) -> Tensor:
+    """Tokens [T ...] to tile slots [N C ...]; padding reads an appended zero row."""
+    if layout.whole:
+        return x.unflatten(0, layout.rows.shape)
+    return torch.cat([x, x.new_zeros(1, *x.shape[1:])])[layout.rows]
+
+
+def _tiled(x: Tensor, layout: tiles.Tiles) -> Tensor:
+    return _gather(x, layout).transpose(1, 2).contiguous()  # [N H C .]
+
+
+def _scatter(outs: list[Tensor], like: Tensor, layout: tiles.Tiles) -> Tensor:
+    """Tile slots back to tokens [T H V]."""
+    if not outs:
+        return torch.zeros_like(like)
+    flat = torch.cat(outs) if len(outs) > 1 else outs[0]
+    return flat if layout.whole else flat[layout.slots]

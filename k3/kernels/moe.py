@@ -1,0 +1,77 @@
+"""Routing to experts and the grouped product over the chosen ones."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from k3.kernels import precision
+
+
+def scores(
+    x: Float[Tensor, "T D"], weight: Float[Tensor, "E D"]
+) -> Float[Tensor, "T E"]:
+    """Eq. 13: router scores sigmoid(x W^T), product and sigmoid in fp32 or wider."""
+    return torch.sigmoid(precision.wide(x) @ precision.wide(weight).T)
+
+
+def top_k(values: Float[Tensor, "T E"], k: int) -> Int[Tensor, "T k"]:
+    """Indices of the k largest of each row, largest first, ties to the lower index."""
+    more = min(k + 1, values.shape[-1])
+    best, index = torch.topk(values, more, -1)
+    # torch.topk leaves the order of ties open: only then pay for a stable sort.
+    if bool((best[:, 1:] == best[:, :-1]).any()):
+        index = torch.sort(values, -1, descending=True, stable=True).indices
+    return index[:, :k]
+
+
+def route(
+    x: Float[Tensor, "T D"],
+    weight: Float[Tensor, "E D"],
+    bias: Float[Tensor, " E"],
+    k: int,
+    scaling: float,
+) -> tuple[Int[Tensor, "T k"], Float[Tensor, "T k"]]:
+    """Eq. 13: the k experts with the largest score + bias, and their weights.
+
+    The bias takes part in the choice only: weights are the chosen scores over
+    their sum, times `scaling`.
+    Matches: spec.moe.route.
+    """
+    s = scores(x, weight)
+    index = top_k(s.detach() + bias, k)
+    chosen = s.gather(-1, index)
+    return index, chosen / (chosen.sum(-1, keepdim=True) + 1e-20) * scaling
+
+
+def combine(
+    x: Float[Tensor, "T L"],
+    index: Int[Tensor, "T k"],
+    weights: Float[Tensor, "T k"],
+    expert: Callable[[int, Tensor], Tensor],
+) -> Float[Tensor, "T L"]:
+    """Eq. 11: sum over chosen experts of weight * expert(x), in fp32 or wider.
+
+    Assignments are sorted by expert, so each one that is used runs once over its
+    rows, and the others cost nothing. `expert(e, rows)` is called in rising e.
+    """
+    num_tokens, k = index.shape
+    out = torch.zeros_like(x, dtype=weights.dtype)
+    if num_tokens == 1:
+        order = torch.argsort(index[0])
+        for e, w in zip(index[0][order].tolist(), weights[0][order], strict=True):
+            out = out + w * expert(e, x)
+        return out
+    flat, order = torch.sort(index.flatten(), stable=True)
+    token = order // k
+    scale = weights.flatten()[order, None]
+    used, counts = torch.unique_consecutive(flat, return_counts=True)
+    parts, start = [], 0
+    for e, n in zip(used.tolist(), counts.tolist(), strict=True):
+        rows = x[token[start : start + n]]
+        parts.append(expert(e, rows))
+        start += n
+    if not parts:
+        return out
+    return out.index_add(0, token, torch.cat(parts) * scale)

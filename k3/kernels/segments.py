@@ -1,0 +1,26 @@
+"""Packed sequences: several of them behind one another in one row of tokens."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import Tensor
+
+from k3 import errors
+
+
+def lengths(cu_seqlens: Tensor | Sequence[int], num_tokens: int) -> tuple[int, ...]:
+    """Return the length of each sequence between the boundaries `cu_seqlens`.
+
+    Boundaries start at 0, never fall and end at the number of tokens; equal
+    neighbours are an empty sequence.
+    Raises: ShapeError.
+    """
+    raw = cu_seqlens.tolist() if isinstance(cu_seqlens, Tensor) else cu_seqlens
+    bounds = [int(b) for b in raw]
+    falls = any(b < a for a, b in pairwise(bounds))
+    if len(bounds) < 2 or bounds[0] != 0 or bounds[-1] != num_tokens or falls:
+        raise errors.ShapeError(
+            "cu_seqlens must start at 0, never fall and end at the number of tokens "
+            f"({num_tokens}): got {bounds}; pass the cumulative lengths"
+        )
+    return tuple(b - a for a, b in pairwise(bounds))

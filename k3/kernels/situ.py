@@ -1,0 +1,21 @@
+"""SiTU, the gated activation with both factors capped."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from k3.kernels import precision
+
+
+def situ(
+    gate: Float[Tensor, "*B F"], up: Float[Tensor, "*B F"], beta: float, linear: float
+) -> Float[Tensor, "*B F"]:
+    """Eq. 12: beta tanh(gate/beta) sigmoid(gate) * linear tanh(up/linear).
+
+    The sigmoid takes the raw gate. Computed in fp32 or wider and cast back;
+    bounded by beta * linear (Eq. 19).
+    Matches: spec.situ.situ.
+    """
+    g, u = precision.wide(gate), precision.wide(up)
+    capped = torch.tanh(g / beta) * torch.sigmoid(g)
+    return (capped * torch.tanh(u / linear) * (beta * linear)).to(gate.dtype)

@@ -1,0 +1,145 @@
+"""What is asked of one sequence, how it grows, and what it gives."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from k3.errors import RequestError
+from k3.kernels import sample
+from k3.model.stop import StopText
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GenerateOptions:
+    """How a sequence goes on and where it ends.
+
+    It ends after `max_tokens`, at a token of `stop_ids`, at the configuration's end
+    of message unless `ignore_eos`, or before a text of `stop`. `logprobs` asks for
+    that many alternatives to each token.
+    """
+
+    max_tokens: int = 128
+    temperature: float = 1.0
+    top_p: float = 0.95
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+    stop_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+    logprobs: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing; the sampler checks its own."""
+        if self.max_tokens < 0:
+            raise RequestError(
+                f"max_tokens must be at least 0: got {self.max_tokens}; 0 generates "
+                f"nothing"
+            )
+        if "" in self.stop:
+            raise RequestError("stop must hold texts of at least one character: got ''")
+        if not 0 <= self.seed < 2**63:
+            raise RequestError(f"seed must be from 0 to 2^63 - 1: got {self.seed}")
+        _ = self.sampling
+
+    @property
+    def sampling(self) -> sample.SampleOptions:
+        """The part that chooses one token."""
+        return sample.SampleOptions(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            logprobs=self.logprobs,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Token:
+    """One generated token and the text that has become safe to show with it.
+
+    `finish` is empty until the last token, then `stop` or `length`.
+    """
+
+    id: int
+    logprob: float
+    text: str
+    alternatives: tuple[tuple[int, float], ...]
+    finish: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    """All that one prompt gave; a stop id is the last of `ids` but not in `text`."""
+
+    ids: list[int]
+    logprobs: list[float]
+    alternatives: list[tuple[tuple[int, float], ...]]
+    text: str
+    finish: str
+
+
+class TextDecoder(Protocol):
+    """Turns ids into text as they come, as `k3.data.stream.StreamDecoder` does."""
+
+    def push(self, token_id: int, /) -> str:
+        """The text that this token completes."""
+
+    def flush(self) -> str:
+        """What is left when no more tokens come."""
+
+
+class Decodes(Protocol):
+    """A tokenizer, as far as generation needs one."""
+
+    def stream(self) -> TextDecoder:
+        """A new decoder for one sequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the sampler says of the token that it chose."""
+
+    logprob: float
+    alternatives: tuple[tuple[int, float], ...]
+
+
+class Running:
+    """One sequence under way: its random numbers, its text, whether it has ended."""
+
+    def __init__(
+        self, options: GenerateOptions, eos: int | None, tokenizer: Decodes | None
+    ) -> None:
+        ends = set(options.stop_ids)
+        self._ends = ends if options.ignore_eos or eos is None else ends | {eos}
+        self._left = options.max_tokens
+        self._decoder = tokenizer.stream() if tokenizer else None
+        self._stop = StopText(options.stop)
+        self.sampling = options.sampling
+        self.generator = torch.Generator().manual_seed(options.seed)
+        self.ended = options.max_tokens == 0
+        self.last_id = 0
+
+    def take(self, token_id: int, chosen: Choice) -> Token:
+        """Append one token: its text, and whether it is the last."""
+        self._left -= 1
+        self.last_id = token_id
+        is_end = token_id in self._ends
+        text = "" if is_end else self._shown(token_id)
+        finish = "stop" if is_end or self._stop.found else ""
+        if not finish and self._left == 0:
+            finish = "length"
+        if finish and self._decoder:
+            text += self._stop.push(self._decoder.flush()) + self._stop.flush()
+        self.ended = bool(finish)
+        return Token(
+            id=token_id,
+            logprob=chosen.logprob,
+            text=text,
+            alternatives=chosen.alternatives,
+            finish=finish,
+        )
+
+    def _shown(self, token_id: int) -> str:
+        return self._stop.push(self._decoder.push(token_id)) if self._decoder else ""

@@ -1,0 +1,112 @@
+"""All routed experts of a layer in one module, dense or packed in MXFP4."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from k3 import errors
+from k3.config import TextConfig
+from k3.kernels import mx, situ
+
+BLOCK = 32
+"""Weights that share one MXFP4 scale."""
+
+
+class Experts(nn.Module):
+    """Experts stacked over their number: w1 gate, w3 up [E F L], w2 down [E L F].
+
+    "dequantized" holds them as parameters, "packed" as MXFP4 bytes
+    (`w1_packed`, `w1_scale`, ...), decoded expert by expert when used. A packed
+    attribute may also be a list of tensors, one an expert, mapped from a file.
+    In the state dict each expert has the checkpoint's own names.
+    """
+
+    def __init__(self, config: TextConfig, dtype: torch.dtype, kind: str) -> None:
+        super().__init__()
+        if kind not in ("dequantized", "packed"):
+            raise errors.RequestError(
+                f"experts must be 'dequantized' or 'packed': got {kind!r}"
+            )
+        self.packed, self.dtype = kind == "packed", dtype
+        self.num_experts = config.num_experts
+        self.beta = float(config.activation_situ_beta)
+        self.linear_beta = float(config.activation_situ_linear_beta)
+        L, F = config.routed_expert_hidden_size, config.moe_intermediate_size
+        for name, (rows, columns) in {"w1": (F, L), "w2": (L, F), "w3": (F, L)}.items():
+            shape = (self.num_experts, rows)
+            if not self.packed:
+                w = torch.empty(*shape, columns, dtype=dtype)
+                self.register_parameter(name, nn.Parameter(w))
+                continue
+            packed = torch.zeros(*shape, columns // 2, dtype=torch.uint8)
+            scale = torch.zeros(*shape, columns // BLOCK, dtype=torch.uint8)
+            self.register_buffer(f"{name}_packed", packed)
+            self.register_buffer(f"{name}_scale", scale)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Follow a cast of the model: packed bytes stay, their product changes."""
+        probe = fn(torch.empty(0, dtype=self.dtype))
+        self.dtype = probe.dtype if probe.is_floating_point() else self.dtype
+        return super()._apply(fn, recurse)
+
+    def weight(self, name: str, expert: int) -> Float[Tensor, "rows columns"]:
+        """Return one matrix of one expert, decoded if it is packed."""
+        if not self.packed:
+            return getattr(self, name)[expert]
+        packed, scale = getattr(self, f"{name}_packed"), getattr(self, f"{name}_scale")
+        return mx.decode(packed[expert], scale[expert], self.dtype)
+
+    def forward(self, expert: int, x: Float[Tensor, "T L"]) -> Float[Tensor, "T L"]:
+        """w2 SiTU(w1 x, w3 x) of one expert over its rows."""
+        gate = x @ self.weight("w1", expert).T
+        up = x @ self.weight("w3", expert).T
+        return situ.situ(gate, up, self.beta, self.linear_beta) @ (
+            self.weight("w2", expert).T
+        )
+
+    def stored(self) -> dict[str, Sequence[Tensor] | Tensor]:
+        """Return what is held, by the suffix of its name in the checkpoint."""
+        if not self.packed:
+            return {f"{w}.weight": getattr(self, w) for w in ("w1", "w2", "w3")}
+        return {
+            f"{w}.weight_{part}": getattr(self, f"{w}_{part}")
+            for w in ("w1", "w2", "w3")
+            for part in ("packed", "scale")
+        }
+
+    def _save_to_state_dict(
+        self, destination: Any, prefix: str, keep_vars: bool
+    ) -> None:
+        for suffix, stack in self.stored().items():
+            for e in range(self.num_experts):
+                x = stack[e]
+                destination[f"{prefix}{e}.{suffix}"] = x if keep_vars else x.detach()
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        known = set()
+        for suffix, stack in self.stored().items():
+            for e in range(self.num_experts):
+                name = f"{prefix}{e}.{suffix}"
+                known.add(name)
+                if name not in state_dict:
+                    missing_keys.append(name)
+                elif state_dict[name].shape != stack[e].shape:
+                    got, want = tuple(state_dict[name].shape), tuple(stack[e].shape)
+                    error_msgs.append(f"{name} must have shape {want}: got {got}")
+                else:
+                    with torch.no_grad():
+                        stack[e].copy_(state_dict[name])
+        extra = (n for n in state_dict if n.startswith(prefix) and n not in known)
+        unexpected_keys.extend(extra if strict else ())

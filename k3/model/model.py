@@ -1,0 +1,175 @@
+"""Model: the whole of K3, text and optionally vision, and its contracts."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from k3 import errors
+from k3.config import K3Config
+from k3.kernels import segments
+from k3.model import init
+from k3.model.decode_state import DecodeState
+from k3.model.decoder import LanguageModel
+from k3.model.kda import KDA
+from k3.model.splice import check_grids, splice
+from k3.model.taps import Taps, record
+from k3.model.vision import Projector, VisionTower
+
+
+class Model(nn.Module):
+    """Kimi K3. Submodules and parameters carry the checkpoint's names.
+
+    `dtype` is that of the trunk; router bias, decay, convolution weights and the
+    KDA output norm stay in fp32. `weight_version` marks the states this model
+    makes: whoever changes the weights raises it.
+    """
+
+    def __init__(
+        self,
+        config: K3Config,
+        *,
+        dtype: torch.dtype = torch.bfloat16,
+        device: torch.device | str = "cpu",
+        experts: str = "dequantized",
+    ) -> None:
+        super().__init__()
+        self.config, self.weight_version = config, 0
+        with torch.device(device):
+            self.language_model = LanguageModel(config.text, dtype, experts)
+            if config.vision is not None:
+                self.vision_tower = VisionTower(config.vision, dtype)
+                self.mm_projector = Projector(config.vision, dtype)
+
+    def init_weights(self, seed: int = 0) -> "Model":
+        """Fill a fresh model with the initialization of init.init_; returns self."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        std = float(self.config.text.initializer_range)
+        with torch.no_grad():
+            init.init_(self, std, generator)
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.language_model.lm_head.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The trunk's dtype."""
+        return self.language_model.lm_head.weight.dtype
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B T"],
+        *,
+        state: DecodeState | None = None,
+        features: Float[Tensor, "N D"] | None = None,
+        cu_seqlens: Tensor | None = None,
+        taps: Taps | None = None,
+        logits: Literal["all", "last"] = "all",
+    ) -> Tensor | tuple[Tensor, DecodeState]:
+        """Logits [B T W] in fp32 or wider; with `state` also the state after ids.
+
+        `features` replace the embeddings of media placeholders, in order. With
+        `cu_seqlens` (B = 1) ids hold packed sequences, the state has one entry for
+        each, and `logits="last"` gives [S 1 W]. `taps` is filled with named values.
+        Raises: ShapeError, RequestError.
+        """
+        lens = self._check(ids, cu_seqlens, logits)
+        added = lens or (ids.shape[1],) * ids.shape[0]
+        if state is not None:
+            state.check(len(added), self.weight_version)
+        x = self.language_model.embed(ids)
+        if features is not None:
+            token = self.config.media_placeholder_token_id
+            x = splice(x, ids, features, token)
+        record(taps, "embed_tokens", x)
+        caches = None if state is None else state.caches
+        x = self.language_model.model(x, caches, lens, taps)
+        if logits == "last":
+            x = self._last(x, lens)
+        out = self.language_model.lm_head(x)
+        out = out if out.dtype == torch.float64 else out.float()
+        if state is None:
+            return out
+        return out, state.advance(added, packed=lens is not None)
+
+    def step(
+        self, ids: Int[Tensor, "B T"], state: DecodeState
+    ) -> tuple[Float[Tensor, "B T W"], DecodeState]:
+        """Run the next token of every sequence; the old handle is spent."""
+        return self(ids, state=state)
+
+    def encode_images(
+        self, pixel_values: Float[Tensor, "N 3 P P"], grids: Int[Tensor, "n 3"]
+    ) -> Float[Tensor, "M D"]:
+        """Features of all items in order: (h/2)(w/2) rows each, any number of frames.
+
+        Patches come in raster order (frame, row, column). Raises: ShapeError.
+        """
+        if self.config.vision is None:
+            raise errors.RequestError(
+                "this checkpoint has no vision tower: got an image; load one whose "
+                "config has a vision_config"
+            )
+        items = check_grids(pixel_values, grids, self.config.vision)
+        return self.mm_projector(self.vision_tower(pixel_values, items))
+
+    def init_state(self, batch: int, keep_inputs: int = 0) -> DecodeState:
+        """Return the state of `batch` empty sequences.
+
+        `keep_inputs` is the number of last tokens that `rewind` may take back.
+        """
+        if batch < 0 or keep_inputs < 0:
+            raise errors.ShapeError(
+                f"batch and keep_inputs must not be negative: got {batch} and "
+                f"{keep_inputs}"
+            )
+        like = self.language_model.lm_head.weight
+        layers = self.language_model.model.layers[: self.config.text.num_hidden_layers]
+        mixers = [layer.self_attn for layer in layers]
+        caches = [
+            m.init_cache(batch, like, keep_inputs)
+            if isinstance(m, KDA)
+            else m.init_cache(batch, like)
+            for m in mixers
+        ]
+        return DecodeState(
+            caches,
+            lens=(0,) * batch,
+            keep_inputs=keep_inputs,
+            weight_version=self.weight_version,
+        )
+
+    def _check(
+        self, ids: Tensor, cu_seqlens: Tensor | None, logits: str
+    ) -> tuple[int, ...] | None:
+        if logits not in ("all", "last"):
+            raise errors.RequestError(f"logits must be 'all' or 'last': got {logits!r}")
+        rows = self.config.text.vocab_size
+        if ids.numel() and not (int(ids.min()) >= 0 and int(ids.max()) < rows):
+            raise errors.RequestError(
+                f"token ids must be in 0 .. {rows - 1}: got {int(ids.min())} .. "
+                f"{int(ids.max())}; use this checkpoint's own tokenizer"
+            )
+        if cu_seqlens is None:
+            return None
+        if ids.shape[0] != 1:
+            raise errors.ShapeError(
+                f"packed sequences come in one row, ids [1 T]: got {ids.shape[0]} rows"
+            )
+        return segments.lengths(cu_seqlens, ids.shape[1])
+
+    @staticmethod
+    def _last(x: Tensor, lens: tuple[int, ...] | None) -> Tensor:
+        if lens is None:
+            return x[:, -1:]
+        if 0 in lens:
+            raise errors.ShapeError(
+                "logits='last' needs a token in every sequence: got an empty one; "
+                "use logits='all'"
+            )
+        ends = torch.tensor(lens, device=x.device).cumsum(0) - 1
+        return x[0, ends][:, None]

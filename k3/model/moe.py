@@ -1,0 +1,62 @@
+"""Stable LatentMoE: fp32 router, experts in a latent space, fused shared experts."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from k3.config import TextConfig
+from k3.kernels import moe
+from k3.model.experts import Experts
+from k3.model.fp32 import KeepsFloat32, at_least_float32
+from k3.model.linear import RMSNorm, linear
+from k3.model.mlp import MLP
+from k3.model.taps import Taps, record
+
+
+class Gate(KeepsFloat32):
+    """The router's weight, and the bias that only takes part in the choice."""
+
+    fp32 = ("e_score_correction_bias",)
+
+    def __init__(self, config: TextConfig, dtype: torch.dtype) -> None:
+        super().__init__()
+        shape = (config.num_experts, config.hidden_size)
+        self.weight = nn.Parameter(torch.empty(shape, dtype=dtype))
+        bias = torch.zeros(config.num_experts, dtype=at_least_float32(dtype))
+        self.e_score_correction_bias = nn.Parameter(bias, requires_grad=False)
+
+
+class MoE(nn.Module):
+    """Eq. 11: shared(x) + up(norm(sum of weighted latent experts(down(x)))).
+
+    `dispatch(z, index, weights, expert)` sums the chosen experts; another one may
+    be set to run them elsewhere.
+    """
+
+    def __init__(self, config: TextConfig, dtype: torch.dtype, experts: str) -> None:
+        super().__init__()
+        D, L = config.hidden_size, config.routed_expert_hidden_size
+        self.k = config.num_experts_per_token
+        self.scaling = float(config.routed_scaling_factor)
+        self.gate = Gate(config, dtype)
+        self.experts = Experts(config, dtype, experts)
+        self.routed_expert_down_proj = linear(D, L, dtype)
+        self.routed_expert_norm = RMSNorm(L, float(config.rms_norm_eps), dtype)
+        self.routed_expert_up_proj = linear(L, D, dtype)
+        shared = config.num_shared_experts * config.moe_intermediate_size
+        self.shared_experts = MLP(config, shared, dtype)
+        self.dispatch = moe.combine
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], taps: Taps | None = None, name: str = ""
+    ) -> Float[Tensor, "B T D"]:
+        """Route every token to its experts and add the shared ones."""
+        rows = x.flatten(0, 1)
+        bias = self.gate.e_score_correction_bias
+        index, weights = moe.route(rows, self.gate.weight, bias, self.k, self.scaling)
+        record(taps, f"{name}.index", index)
+        record(taps, f"{name}.weights", weights)
+        z = self.routed_expert_down_proj(rows)
+        mixed = self.dispatch(z, index, weights, self.experts).to(x.dtype)
+        routed = self.routed_expert_up_proj(self.routed_expert_norm(mixed))
+        return routed.view(x.shape) + self.shared_experts(x)

@@ -1,0 +1,54 @@
+"""Where pictures enter the token sequence."""
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from k3 import errors
+from k3.config import VisionConfig
+
+Grid = tuple[int, int, int]
+
+
+def splice(
+    x: Float[Tensor, "B T D"],
+    ids: Int[Tensor, "B T"],
+    features: Float[Tensor, "N D"],
+    placeholder: int | None,
+) -> Float[Tensor, "B T D"]:
+    """Put feature rows, in order, where ids are the media placeholder.
+
+    Raises: ShapeError when rows and placeholders differ in number.
+    """
+    here = ids == (-1 if placeholder is None else placeholder)
+    count = int(here.sum())
+    if count != features.shape[0]:
+        raise errors.ShapeError(
+            "every feature row needs one placeholder token: got "
+            f"{features.shape[0]} rows for {count} placeholders; expand each "
+            "placeholder to (h/2)(w/2) of them first"
+        )
+    return x.masked_scatter(here[..., None], features.to(x.dtype))
+
+
+def check_grids(
+    pixels: Tensor, grids: Int[Tensor, "n 3"], config: VisionConfig
+) -> list[Grid]:
+    """Return grids as tuples; raise ShapeError where they do not fit the patches."""
+    items: list[Grid] = [(int(t), int(h), int(w)) for t, h, w in grids.tolist()]
+    mh, mw = config.merge_kernel_size
+    frames = config.init_pos_emb_time
+    for t, h, w in items:
+        odd = h % mh or w % mw or h < 1 or w < 1
+        if odd or not 1 <= t <= frames:
+            raise errors.ShapeError(
+                f"a grid is (frames 1..{frames}, rows a multiple of {mh}, columns a "
+                f"multiple of {mw}): got {(t, h, w)}; pad the picture first"
+            )
+    total = sum(t * h * w for t, h, w in items)
+    size = (3, config.patch_size, config.patch_size)
+    if tuple(pixels.shape) != (total, *size):
+        raise errors.ShapeError(
+            f"grids {items} need pixel_values {(total, *size)}: got "
+            f"{tuple(pixels.shape)}"
+        )
+    return items
