@@ -1,18 +1,16 @@
-"""Kimi Delta Attention, Eq. 1-6 (§2.1.1): one head, then one layer.
+"""Kimi Delta Attention of one head, Eq. 1-5 (§2.1.1): token by token and by chunks.
 
-The memory S is [K V]. Windows and histories are newest first: row 0 is the current
-token, and tokens before the first are zero vectors. Chunk forms are in kda_chunk.
+The memory S is [K V]. alpha and Gamma are retentions, not logarithms, so that fractions
+can read them; kernels carry g = log alpha and its running sum. The layer is kda_layer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal
 
-from k3.spec import norm, ops
+from k3.spec import ops
 from k3.spec.ops import Array, Number
 
 FLOOR = -5
-Reading = Literal["release", "paper"]
 
 
 def update(S: Array, k: Array, v: Array, alpha: Array, beta: Array) -> Array:
@@ -69,7 +67,7 @@ def recurrent(
     return S, ops.stack(out)
 
 
-def log_decay(z: Array, A_log: Array, floor: Number | None = FLOOR) -> Array:
+def gate(z: Array, A_log: Array, floor: Number | None = FLOOR) -> Array:
     """Eq. 5 (§2.1.1): g = floor sigmoid(e^A z), in (floor, 0) for floor < 0.
 
     z [K] is the projected input plus bias, A_log [] one number per head. K3's floor is
@@ -82,7 +80,7 @@ def log_decay(z: Array, A_log: Array, floor: Number | None = FLOOR) -> Array:
 
 def retention(z: Array, A_log: Array, floor: Number | None = FLOOR) -> Array:
     """Eq. 5: alpha = e^g, in (e^floor, 1). [K] to [K]."""
-    return ops.exp(log_decay(z, A_log, floor))
+    return ops.exp(gate(z, A_log, floor))
 
 
 def short_conv(window: Array, w: Array) -> Array:
@@ -118,152 +116,111 @@ def sum_of(items: Sequence[Array]) -> Array:
     return first
 
 
-def roll(window: Array, x: Array) -> Array:
-    """The packed history after one token: x in row 0, the oldest row gone. [W D]."""
-    return ops.concat([x[None, :], window[:-1]])
+def cumulative(alpha: Array) -> Array:
+    """Eq. 3 (§2.1.1): Gamma_i = prod_{r <= i} alpha_r, per channel. [C K] to [C K]."""
+    rows = [alpha[0]]
+    for i in range(1, len(alpha)):
+        rows.append(rows[-1] * alpha[i])
+    return ops.stack(rows)
 
 
-def pack(history: Sequence[Array], width: int) -> Array:
-    """A newest-first list of tokens [D], at least one, as a zero-padded [W D]."""
-    rows = list(history[:width])
-    blank = ops.zeros(rows[0], rows[0].shape)
-    return ops.stack(rows + [blank] * (width - len(rows)))
+def decay(alpha: Array, i: int, j: int) -> Array:
+    """Eq. 3 (§2.1.1): gamma_{i->j} = prod_{r=i..j} alpha_r, of ones when i > j. [K]."""
+    out = alpha[0] * 0 + 1
+    for r in range(i, j + 1):
+        out = out * alpha[r]
+    return out
 
 
-def project(weights: Mapping[str, Array], name: str, window: Array) -> Array:
-    """Eq. 2: Swish(ShortConv(W x)) of stream q, k or v. window [W D] to [H*K]."""
-    rows = window @ ops.transpose(weights[f"{name}_proj.weight"])
-    conv = weights[f"{name}_conv1d.weight"][:, 0, :]
-    return ops.silu(short_conv(rows, conv))
-
-
-def prepare(
-    weights: Mapping[str, Array],
-    window: Array,
-    *,
-    heads: int,
-    floor: Number | None = FLOOR,
-    reading: Reading = "release",
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Eq. 2 and 5: q, k [H K], v [H V], alpha [H K], beta [H] of the newest token.
-
-    window [W D] holds layer inputs. reading "release" multiplies q by K^-1/2, which
-    Eq. 1 and 6 of the paper omit; after Eq. 6's RMSNorm it acts through eps alone.
-    """
-    x = window[0]
-    q, k, v = (ops.reshape(project(weights, name, window), heads, -1) for name in "qkv")
-    z = weights["f_b_proj.weight"] @ (weights["f_a_proj.weight"] @ x)
-    z = ops.reshape(z + weights["dt_bias"], heads, -1)
-    alpha = ops.stack(
-        [retention(z[h], weights["A_log"][h], floor) for h in range(heads)]
-    )
-    beta = ops.sigmoid(weights["b_proj.weight"] @ x)
-    q = norm.l2_norm(q)
-    if reading == "release":
-        q = q / ops.sqrt(ops.lift(q, q.shape[1]))
-    return q, norm.l2_norm(k), v, alpha, beta
-
-
-def output_gate(weights: Mapping[str, Array], x: Array) -> Array:
-    """Eq. 6: sigmoid(W_g x), [D] to [H*V]; low rank where the config says so."""
-    if "g_proj.weight" in weights:
-        return ops.sigmoid(weights["g_proj.weight"] @ x)
-    low = weights["g_a_proj.weight"] @ x
-    return ops.sigmoid(weights["g_b_proj.weight"] @ low)
-
-
-def readout(
-    weights: Mapping[str, Array], x: Array, o: Array, eps: Number = norm.EPS
-) -> Array:
-    """Eq. 6: y = W_o [sigmoid(W_g x) * RMSNorm(o)], o [H V] normed per head. [D]."""
-    normed = ops.reshape(norm.rms_norm(o, weights["o_norm.weight"], eps), -1)
-    return weights["o_proj.weight"] @ (output_gate(weights, x) * normed)
-
-
-def layer_step(
-    weights: Mapping[str, Array],
-    S: Array,
-    window: Array,
-    x: Array,
-    *,
-    heads: int,
-    floor: Number | None = FLOOR,
-    eps: Number = norm.EPS,
-    reading: Reading = "release",
-) -> tuple[Array, Array, Array]:
-    """Eq. 1, 2, 5, 6: one token of the layer on its packed state.
-
-    S [H K V], window [W D] of earlier layer inputs newest first, x [D].
-    Returns S', window' and the output [D].
-    """
-    window = roll(window, x)
-    q, k, v, alpha, beta = prepare(
-        weights, window, heads=heads, floor=floor, reading=reading
-    )
-    stepped = [
-        step(S[h], q[h], k[h], v[h], alpha=alpha[h], beta=beta[h]) for h in range(heads)
+def lower(x: Array, diagonal: bool) -> Array:
+    """Tril of Eq. 4: [C C] with the part above the diagonal (or from it) set to 0."""
+    reach = 1 if diagonal else 0
+    zero = x[0, 0] * 0
+    rows = [
+        [x[i, j] if j < i + reach else zero for j in range(len(x))]
+        for i in range(len(x))
     ]
-    o = ops.stack([out for _, out in stepped])
-    return ops.stack([s for s, _ in stepped]), window, readout(weights, x, o, eps)
+    return ops.matrix(x, rows)
 
 
-def layer_history_step(
-    weights: Mapping[str, Array],
+def scores(q: Array, k: Array, Gamma: Array, diagonal: bool = True) -> Array:
+    """Eq. 4 (§2.1.1): A = Tril[(Q * Gamma) (K / Gamma)^T], [C C].
+
+    q, k, Gamma [C K]. diagonal False gives the strictly lower part that WY inverts.
+    """
+    return lower((q * Gamma) @ ops.transpose(k / Gamma), diagonal)
+
+
+def wy(k: Array, v: Array, Gamma: Array, beta: Array) -> tuple[Array, Array]:
+    """Eq. 4 (§2.1.1): W [C K] and U [C V] of the WY form, by forward substitution.
+
+    (I + Diag(beta) A) [W U] = Diag(beta) [Gamma * K, V], with A = strict Tril of
+    (K * Gamma)(K / Gamma)^T. k, Gamma [C K], v [C V], beta [C].
+    """
+    A = scores(k, k, Gamma, diagonal=False)
+    right = ops.concat([Gamma * k, v], axis=1) * beta[:, None]
+    rows: list[Array] = []
+    for i in range(len(k)):
+        row = right[i]
+        for j in range(i):
+            row = row - beta[i] * A[i, j] * rows[j]
+        rows.append(row)
+    both = ops.stack(rows)
+    return both[:, : k.shape[1]], both[:, k.shape[1] :]
+
+
+def chunk(
+    S: Array, q: Array, k: Array, v: Array, *, alpha: Array, beta: Array
+) -> tuple[Array, Array]:
+    """Eq. 4 (§2.1.1): C tokens at once.
+
+        V~ = U - W S      O = (Gamma * Q) S + A V~
+        S' = Gamma_C * S + (K * Gamma_C / Gamma)^T V~
+
+    S [K V] · q, k, alpha [C K] · v [C V] · beta [C]. Returns S' [K V] and O [C V].
+    """
+    Gamma = cumulative(alpha)
+    W, U = wy(k, v, Gamma, beta)
+    V = U - W @ S
+    O_ = (Gamma * q) @ S + scores(q, k, Gamma) @ V
+    last = Gamma[-1]
+    return last[:, None] * S + ops.transpose(k * (last / Gamma)) @ V, O_
+
+
+def chunked(
     S: Array,
-    history: Sequence[Array],
-    x: Array,
+    q: Array,
+    k: Array,
+    v: Array,
     *,
-    heads: int,
-    floor: Number | None = FLOOR,
-    eps: Number = norm.EPS,
-    reading: Reading = "release",
-) -> tuple[Array, list[Array], Array]:
-    """layer_step with the untruncated list of layer inputs, newest first.
-
-    Returns S', [x, *history] and the output [D]; the theorem is that packing the list
-    to W rows gives layer_step.
-    """
-    grown = [x, *history]
-    width = weights["q_conv1d.weight"].shape[2]
-    blank = pack([ops.zeros(x, x.shape)], width)
-    before = pack(history, width) if history else blank
-    after, _, y = layer_step(
-        weights, S, before, x, heads=heads, floor=floor, eps=eps, reading=reading
-    )
-    return after, grown, y
-
-
-def layer_sequence(
-    weights: Mapping[str, Array],
-    xs: Sequence[Array],
-    *,
-    heads: int,
-    floor: Number | None = FLOOR,
-    eps: Number = norm.EPS,
-    reading: Reading = "release",
+    alpha: Array,
+    beta: Array,
+    sizes: Sequence[int],
 ) -> tuple[Array, Array]:
-    """The layer on a whole sequence of tokens [D] from the empty state.
+    """A sequence cut into chunks of the given sizes, each by Eq. 4.
 
-    Returns the last memory [H K V] and the outputs [T D].
+    q, k, alpha [T K] · v [T V] · beta [T] · sum of sizes = T. Returns S', O [T V].
     """
-    S, window = empty_state(weights, xs[0], heads=heads)
-    out = []
-    for x in xs:
-        S, window, y = layer_step(
-            weights, S, window, x, heads=heads, floor=floor, eps=eps, reading=reading
-        )
-        out.append(y)
-    return S, ops.stack(out)
+    out, start = [], 0
+    for size in sizes:
+        at = slice(start, start + size)
+        S, o = chunk(S, q[at], k[at], v[at], alpha=alpha[at], beta=beta[at])
+        out.append(o)
+        start += size
+    return S, ops.concat(out)
 
 
-def empty_state(
-    weights: Mapping[str, Array], like: Array, *, heads: int
-) -> tuple[Array, Array]:
-    """Zero memory [H K V] and zero window [W D] for tokens like `like` [D]."""
-    key = len(weights["k_proj.weight"]) // heads
-    value = len(weights["v_proj.weight"]) // heads
-    width = weights["q_conv1d.weight"].shape[2]
-    return ops.zeros(like, (heads, key, value)), ops.zeros(like, (width, len(like)))
+def nilpotent_inverse(L: Array) -> Array:
+    """(I + L)^-1 of a strictly lower L [C C] as (I-L)(I+L^2)(I+L^4)... (§5.1).
+
+    FlashKDA's way for C = 16: four factors, since L^16 = 0.
+    """
+    eye = identity(L[0])
+    out, power, reach = eye - L, L @ L, 2
+    while reach < len(L):
+        out = out @ (eye + power)
+        power, reach = power @ power, 2 * reach
+    return out
 
 
 def tile_bound(floor: Number = FLOOR, tokens: int = 16) -> Fraction:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from readings.carriers import fractions, same
 
-from k3.spec import kda, kda_chunk, norm, ops
+from k3.spec import kda, kda_layer, norm, ops
 
 
 def tokens(rng, T=5, K=3, V=4):
@@ -58,7 +58,7 @@ def test_update_is_the_delta_rule_entry_by_entry(rng):
 def test_recurrent_and_chunk_agree_exactly(rng, T):
     S, q, k, v, alpha, beta = (fractions(x) for x in tokens(rng, T))
     one = kda.recurrent(S, q, k, v, alpha=alpha, beta=beta)
-    two = kda_chunk.chunk(S, q, k, v, alpha=alpha, beta=beta)
+    two = kda.chunk(S, q, k, v, alpha=alpha, beta=beta)
     assert (one[0] == two[0]).all()
     assert (one[1] == two[1]).all()
 
@@ -69,7 +69,7 @@ def test_any_cut_into_chunks_is_the_recurrence(sizes):
     rng = np.random.default_rng(sum(sizes))
     S, q, k, v, alpha, beta = tokens(rng, sum(sizes))
     one = kda.recurrent(S, q, k, v, alpha=alpha, beta=beta)
-    two = kda_chunk.chunked(S, q, k, v, alpha=alpha, beta=beta, sizes=sizes)
+    two = kda.chunked(S, q, k, v, alpha=alpha, beta=beta, sizes=sizes)
     np.testing.assert_allclose(one[0], two[0], atol=1e-9)
     np.testing.assert_allclose(one[1], two[1], atol=1e-9)
 
@@ -77,18 +77,18 @@ def test_any_cut_into_chunks_is_the_recurrence(sizes):
 def test_chunk_parts_read_alike_everywhere(rng):
     S, q, k, v, alpha, beta = tokens(rng)
     same(kda.recurrent, S, q, k, v, alpha=alpha, beta=beta, exact=True)
-    same(kda_chunk.chunk, S, q, k, v, alpha=alpha, beta=beta, exact=True)
-    Gamma = same(kda_chunk.cumulative, alpha, exact=True)
-    same(kda_chunk.wy, k, v, Gamma, beta, exact=True)
-    between = same(kda_chunk.decay, alpha, 2, 4, exact=True)
+    same(kda.chunk, S, q, k, v, alpha=alpha, beta=beta, exact=True)
+    Gamma = same(kda.cumulative, alpha, exact=True)
+    same(kda.wy, k, v, Gamma, beta, exact=True)
+    between = same(kda.decay, alpha, 2, 4, exact=True)
     np.testing.assert_allclose(between, Gamma[4] / Gamma[1])
-    assert (kda_chunk.decay(alpha, 3, 2) == 1).all()
+    assert (kda.decay(alpha, 3, 2) == 1).all()
 
 
 @pytest.mark.parametrize("C", [1, 2, 5, 16])
 def test_nilpotent_inverse_is_the_inverse(rng, C):
     L = np.tril(rng.normal(size=(C, C)), -1)
-    inverse = kda_chunk.nilpotent_inverse(fractions(L))
+    inverse = kda.nilpotent_inverse(fractions(L))
     eye = fractions(np.eye(C))
     assert ((eye + fractions(L)) @ inverse == eye).all()
 
@@ -99,7 +99,7 @@ def test_gate_stays_in_its_interval(rng):
     assert (alpha >= np.exp(-5)).all()
     assert (alpha <= 1).all()
     assert alpha[2] == pytest.approx(0.0820849986)
-    soft = same(kda.log_decay, z, np.float64(0.3), floor=None)
+    soft = same(kda.gate, z, np.float64(0.3), floor=None)
     assert (soft <= 0).all()
     assert kda.tile_bound() == -80
 
@@ -108,7 +108,7 @@ def test_conv_history_window_and_sequence_agree(rng):
     x, w = rng.normal(size=(6, 3)), rng.normal(size=(3, 4))
     whole = same(kda.short_conv_sequence, x, w, exact=True)
     for t in range(6):
-        window = kda.pack(list(x[t::-1]), 4)
+        window = kda_layer.pack(list(x[t::-1]), 4)
         np.testing.assert_allclose(same(kda.short_conv, window, w), whole[t])
     # Release.md section 3: y_t = sum_j w[c, j] x_{t-3+j}.
     wanted = sum(w[:, j] * x[5 - 3 + j] for j in range(4))
@@ -117,22 +117,22 @@ def test_conv_history_window_and_sequence_agree(rng):
 
 def test_layer_on_window_history_and_sequence(rng):
     weights, xs = layer(rng), rng.normal(size=(6, 6))
-    S, window = kda.empty_state(weights, xs[0], heads=2)
+    S, window = kda_layer.empty_state(weights, xs[0], heads=2)
     T, history = S, []
-    _, outputs = same(kda.layer_sequence, weights, list(xs), heads=2)
+    _, outputs = same(kda_layer.sequence, weights, list(xs), heads=2)
     for x, wanted in zip(xs, outputs, strict=True):
-        S, window, y = kda.layer_step(weights, S, window, x, heads=2)
-        T, history, z = kda.layer_history_step(weights, T, history, x, heads=2)
+        S, window, y = kda_layer.step(weights, S, window, x, heads=2)
+        T, history, z = kda_layer.history_step(weights, T, history, x, heads=2)
         np.testing.assert_array_equal(y, wanted)
         np.testing.assert_array_equal(y, z)
-        np.testing.assert_array_equal(window, kda.pack(history, 4))
+        np.testing.assert_array_equal(window, kda_layer.pack(history, 4))
     np.testing.assert_array_equal(S, T)
 
 
 def test_readings_differ_by_the_query_scale(rng):
     weights, window = layer(rng), rng.normal(size=(4, 6))
-    release = kda.prepare(weights, window, heads=2)
-    paper = kda.prepare(weights, window, heads=2, reading="paper")
+    release = kda_layer.prepare(weights, window, heads=2)
+    paper = kda_layer.prepare(weights, window, heads=2, reading="paper")
     np.testing.assert_allclose(release[0] * 3**0.5, paper[0])
     for one, other in zip(release[1:], paper[1:], strict=True):
         np.testing.assert_array_equal(one, other)
@@ -140,10 +140,10 @@ def test_readings_differ_by_the_query_scale(rng):
 
 def test_output_gate_of_low_rank(rng):
     weights, x = layer(rng), rng.normal(size=6)
-    full = kda.output_gate(weights, x)
+    full = kda_layer.output_gate(weights, x)
     up, down = rng.normal(size=(8, 2)), rng.normal(size=(2, 6))
     low = {"g_a_proj.weight": down, "g_b_proj.weight": up}
-    gate = same(kda.output_gate, low, x)
+    gate = same(kda_layer.output_gate, low, x)
     assert gate.shape == full.shape
     np.testing.assert_allclose(gate, ops.sigmoid(up @ (down @ x)))
 
@@ -152,7 +152,7 @@ def test_gradients_exist_and_are_right(rng):
     args = [torch.tensor(x, requires_grad=True) for x in tokens(rng, T=3)]
 
     def chunk(S, q, k, v, alpha, beta):
-        return kda_chunk.chunk(S, q, k, v, alpha=alpha, beta=beta)
+        return kda.chunk(S, q, k, v, alpha=alpha, beta=beta)
 
     def recurrent(S, q, k, v, alpha, beta):
         return kda.recurrent(S, q, k, v, alpha=alpha, beta=beta)
