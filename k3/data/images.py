@@ -40,7 +40,40 @@ def read(source: Source, max_pixels: int) -> "Image":
     """
     library = pillow()
     name = source_name(source)
-    image = source if isinstance(source, library.Image) else _open(source, name)
+    if isinstance(source, library.Image):
+        return _load(source, name, max_pixels)
+    # Pillow leaves a file open that it refuses, so the file is ours to close.
+    with _stream(source) as stored:
+        try:
+            image = library.open(stored)
+        except Exception as fault:
+            raise _unreadable(name, fault) from None
+        return _load(image, name, max_pixels)
+
+
+def source_name(source: Any) -> str:
+    """What an error message calls the source."""
+    if isinstance(source, (str, os.PathLike)):
+        return Path(source).name
+    return "the image"
+
+
+def _stream(source: Source) -> io.BufferedIOBase:
+    if isinstance(source, (bytes, bytearray)):
+        return io.BytesIO(source)
+    if not isinstance(source, (str, os.PathLike)):
+        raise RequestError(
+            "an image must be a path, bytes or a Pillow image: got "
+            f"{type(source).__name__}; convert it"
+        )
+    if not Path(source).is_file():
+        raise RequestError(
+            f"an image must be a file: {os.fspath(source)!r} is none; give its path"
+        )
+    return Path(source).open("rb")
+
+
+def _load(image: "Image", name: str, max_pixels: int) -> "Image":
     width, height = image.size
     if width < 1 or height < 1 or width * height > max_pixels:
         raise RequestError(
@@ -55,34 +88,6 @@ def read(source: Source, max_pixels: int) -> "Image":
         raise
     except Exception as fault:
         raise _unreadable(name, fault) from None
-
-
-def source_name(source: Any) -> str:
-    """What an error message calls the source."""
-    if isinstance(source, (str, os.PathLike)):
-        return Path(source).name
-    return "the image"
-
-
-def _open(source: Source, name: str) -> "Image":
-    if isinstance(source, (str, os.PathLike)):
-        if not Path(source).is_file():
-            raise RequestError(
-                f"an image must be a file: {os.fspath(source)!r} is none; give its path"
-            )
-        opened: Any = source
-    elif isinstance(source, (bytes, bytearray)):
-        opened = io.BytesIO(source)
-    else:
-        raise RequestError(
-            "an image must be a path, bytes or a Pillow image: got "
-            f"{type(source).__name__}; convert it"
-        )
-    try:
-        image: Image = pillow().open(opened)
-    except Exception as fault:
-        raise _unreadable(name, fault) from None
-    return image
 
 
 def _unreadable(name: str, fault: Exception) -> RequestError:

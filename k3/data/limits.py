@@ -50,11 +50,7 @@ class ImageLimits:
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise CheckpointError(
-                    f"{name} must be a positive integer: got {value!r}; mend it"
-                )
+            _positive(name, getattr(self, name))
         if len(self.image_mean) != 3 or len(self.image_std) != 3:
             raise CheckpointError(
                 "image_mean and image_std need one value per colour: got "
@@ -86,10 +82,14 @@ class ImageLimits:
                 "fixed_output_tokens must be null: other values are not supported; "
                 f"mend {FILE_NAME}"
             )
-        known = {name: config.pop(name) for name in _INTEGERS if name in config}
+        known: dict[str, Any] = {
+            name: _positive(name, config.pop(name))
+            for name in _INTEGERS
+            if name in config
+        }
         for name in ("image_mean", "image_std"):
             if name in config:
-                known[name] = tuple(config.pop(name))
+                known[name] = tuple(float(value) for value in config.pop(name))
         board = config.pop("transparent_bg_config", config.pop("transparent_bg", None))
         if board is not None:
             known["transparent_bg"] = _chessboard(board)
@@ -152,6 +152,14 @@ _BOARD_KEYS = {
 }
 
 
+def _positive(name: str, value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise CheckpointError(
+            f"{name} must be a positive integer: got {value!r}; mend {FILE_NAME}"
+        )
+    return value
+
+
 def _media_proc_cfg(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_bytes())["media_proc_cfg"]
@@ -179,4 +187,10 @@ def _chessboard(config: Mapping[str, Any]) -> Chessboard:
             "the transparent background is filled after_resize: got "
             f"{wrong[0]}={rest[wrong[0]]!r}; mend {FILE_NAME}"
         )
+    for key, name in _BOARD_KEYS.items():
+        kind = bool if name == "white_top_left" else int
+        if type(known.get(name, kind())) is not kind:
+            raise CheckpointError(
+                f"{key} must be {kind.__name__}: got {known[name]!r}; mend {FILE_NAME}"
+            )
     return Chessboard(**known)

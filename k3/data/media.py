@@ -141,6 +141,7 @@ def _fill(levels: NDArray[np.uint8], board: Chessboard) -> NDArray[np.uint8]:
     down, across = np.indices(levels.shape[:2]) // board.square
     odd = (down + across) % 2 == int(board.white_top_left)
     ground = np.where(odd, board.gray, board.white).astype(np.float32)[..., None]
+    # float32: a value that is exactly whole may be cut to the level below it.
     alpha = levels[..., 3:].astype(np.float32) / np.float32(255)
     mixed = alpha * levels[..., :3].astype(np.float32) + (1 - alpha) * ground
     return mixed.clip(0, 255).astype(np.uint8)

@@ -2,20 +2,21 @@
 
 import codecs
 from collections.abc import Callable
+from typing import SupportsIndex
 
 
 class StreamDecoder:
     """Ids in, text out; the joined answers equal the decoding of all ids.
 
     A character is returned with the id that completes it. Bytes that can no longer
-    become a character are returned as replacement marks at once.
+    become a character are returned as replacement marks, one id later at most.
     """
 
-    def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
+    def __init__(self, token_bytes: Callable[[SupportsIndex], bytes]) -> None:
         self._token_bytes = token_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def push(self, token_id: int) -> str:
+    def push(self, token_id: SupportsIndex) -> str:
         """The characters that `token_id` completes, possibly none."""
         return self._decoder.decode(self._token_bytes(token_id))
 

@@ -4,7 +4,7 @@ import json
 import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import tiktoken
 
@@ -73,14 +73,16 @@ class Tokenizer:
                 ids += self._encoding.encode_ordinary(chunk)
         return ids
 
-    def decode(self, ids: Iterable[int], skip_special: bool = False) -> str:
+    def decode(self, ids: Iterable[SupportsIndex], skip_special: bool = False) -> str:
         """The text of `ids`; bytes that are not UTF-8 become replacement marks.
 
         Raises: RequestError for an id outside the vocabulary.
         """
         return self.decode_bytes(ids, skip_special).decode("utf-8", "replace")
 
-    def decode_bytes(self, ids: Iterable[int], skip_special: bool = False) -> bytes:
+    def decode_bytes(
+        self, ids: Iterable[SupportsIndex], skip_special: bool = False
+    ) -> bytes:
         """The bytes of `ids`, special tokens as their names or left out.
 
         Raises: RequestError for an id outside the vocabulary.
@@ -92,7 +94,7 @@ class Tokenizer:
         """A decoder for ids that arrive one at a time."""
         return StreamDecoder(self._text_bytes if skip_special else self.token_bytes)
 
-    def token_bytes(self, token_id: int) -> bytes:
+    def token_bytes(self, token_id: SupportsIndex) -> bytes:
         """The bytes of one id.
 
         Raises: RequestError for an id outside the vocabulary.
@@ -105,13 +107,13 @@ class Tokenizer:
             )
         return self._bytes[index]
 
-    def _text_bytes(self, token_id: int) -> bytes:
+    def _text_bytes(self, token_id: SupportsIndex) -> bytes:
         found = self.token_bytes(token_id)
         return b"" if self.is_special(token_id) else found
 
-    def is_special(self, token_id: int) -> bool:
+    def is_special(self, token_id: SupportsIndex) -> bool:
         """True for the places after the ranks."""
-        return token_id >= len(self._ranks)
+        return operator.index(token_id) >= len(self._ranks)
 
     def special_id(self, name: str) -> int:
         """The id of a special token by its name.

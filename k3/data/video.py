@@ -3,7 +3,6 @@
 import importlib
 import os
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from k3.errors import RequestError
@@ -61,7 +60,7 @@ def evenly_spaced(total: int, count: int) -> list[int]:
     return [place * (total - 1) // (count - 1) for place in range(count)]
 
 
-def _library(name: str) -> ModuleType:
+def _library(name: str) -> Any:
     try:
         return importlib.import_module("av")
     except ImportError:
@@ -70,6 +69,6 @@ def _library(name: str) -> ModuleType:
         ) from None
 
 
-def _decode(library: ModuleType, path: str | os.PathLike[str]) -> Any:
+def _decode(library: Any, path: str | os.PathLike[str]) -> Any:
     with library.open(os.fspath(path)) as container:
         yield from container.decode(video=0)
