@@ -173,6 +173,11 @@ def _vision_block(vision: VisionConfig, at: str) -> Iterator[Entry]:
     yield _weight(at + "wo", hidden, vision.qkv_hidden_size)
     yield _weight(at + "mlp.fc0", inner, hidden)
     yield _weight(at + "mlp.fc1", hidden, inner)
+    if vision.attention == "divided":
+        # The article's temporal pass has weights of its own; the release has none.
+        yield _weight(at + "norm_time", hidden)
+        yield _weight(at + "wqkv_time", 3 * vision.qkv_hidden_size, hidden)
+        yield _weight(at + "wo_time", hidden, vision.qkv_hidden_size)
 
 
 def _mlp(at: str, hidden: int, wide: int) -> Iterator[Entry]:

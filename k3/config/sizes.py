@@ -149,8 +149,10 @@ def vision(tower: VisionConfig) -> dict[str, int]:
     hidden = tower.vt_hidden_size
     patches = 3 * tower.patch_size**2 * hidden
     table = tower.init_pos_emb_height * tower.init_pos_emb_width * hidden
-    block = 2 * hidden + 4 * hidden * tower.qkv_hidden_size
-    block += 2 * hidden * tower.vt_intermediate_size
+    attention = hidden + 4 * hidden * tower.qkv_hidden_size
+    # Divided attention has a second set of weights, for the pass over frames.
+    passes = 2 if tower.attention == "divided" else 1
+    block = passes * attention + hidden + 2 * hidden * tower.vt_intermediate_size
     merged = tower.merged_hidden_size
     return {
         "vision": patches + table + tower.vt_num_hidden_layers * block + hidden,

@@ -145,6 +145,18 @@ def test_mtp_layer_has_its_own_head_and_no_depth_mix():
     assert not [n for n in added if "_res_" in n]
 
 
+def test_divided_attention_has_weights_for_the_pass_over_frames():
+    data = K3Config.load(TINY).to_dict()
+    joint = names.expected(K3Config.from_dict(data))
+    data["vision_config"]["attention"] = "divided"
+    divided = names.expected(K3Config.from_dict(data))
+    at = "vision_tower.encoder.blocks.2."
+    assert len(divided) - len(joint) == 3 * 3
+    assert divided[f"{at}wqkv_time.weight"] == divided[f"{at}wqkv.weight"]
+    assert divided[f"{at}wo_time.weight"] == divided[f"{at}wo.weight"]
+    assert divided[f"{at}norm_time.weight"] == ((32,), "BF16")
+
+
 @pytest.mark.parametrize(
     ("heads", "head_dim", "accepted"),
     [(96, 128, {128, 96}), (6, 4, {6, 8}), (5, 16, {16, 8, 5}), (8, 64, {64, 8})],

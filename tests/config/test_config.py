@@ -3,12 +3,13 @@
 import copy
 import dataclasses
 import json
+import pickle
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3 import recipes
@@ -120,6 +121,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4))
 def test_any_unknown_field_survives(extra):
     data = {**release(), **extra}
@@ -177,3 +179,9 @@ def test_replace_is_validated_too():
     text = dataclasses.replace(config.text, num_experts_per_token=897)
     with pytest.raises(ConfigError, match="num_experts_per_token: got 897"):
         dataclasses.replace(config, text_config=text)
+
+
+def test_copies_and_pickles():
+    config = recipes.paper()
+    assert copy.deepcopy(config) == pickle.loads(pickle.dumps(config)) == config
+    assert pickle.loads(pickle.dumps(config)).to_dict() == config.to_dict()

@@ -1,12 +1,13 @@
 """The layer schedule: every fourth layer and the last."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3.config import schedule
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300))
 def test_partition(layers):
     mla, kda = schedule.mla_layers(layers), schedule.kda_layers(layers)

@@ -20,11 +20,11 @@ def text14() -> K3Config:
 
 
 def variant() -> K3Config:
-    """Different value width, more heads than key channels, dense start, MTP."""
+    """Other value width, odd head count, dense start, MTP, divided tower."""
     data = K3Config.load(GOLDEN / "tiny_release").to_dict()
     data["text_config"]["linear_attn_config"] |= {"value_head_dim": 7, "num_heads": 19}
     data["text_config"] |= {"first_k_dense_replace": 3, "num_nextn_predict_layers": 1}
-    data["vision_config"]["merge_kernel_size"] = [2, 3]
+    data["vision_config"] |= {"merge_kernel_size": [2, 3], "attention": "divided"}
     return K3Config.from_dict(data)
 
 
