@@ -3,6 +3,7 @@
 import json
 import os
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,8 @@ class K3Config(Section):
         file = Path(path)
         file = file / "config.json" if file.is_dir() else file
         try:
-            data = json.loads(file.read_text(encoding="utf-8"))
+            text = file.read_text(encoding="utf-8")
+            data = json.loads(text, object_pairs_hook=_unique)
         except FileNotFoundError:
             raise ConfigError(
                 f"no configuration at {file}: give a directory that holds config.json"
@@ -111,6 +113,14 @@ class K3Config(Section):
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(file)
         return file
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; of a field given twice nobody knows which one counts."""
+    twice = [name for name, count in Counter(n for n, _ in pairs).items() if count > 1]
+    if twice:
+        raise ConfigError(f"config.json gives a field twice: {', '.join(twice)}")
+    return dict(pairs)
 
 
 def _around(text: View) -> View:

@@ -59,11 +59,11 @@ class Section:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the level as JSON values, with the keys that came, in their order."""
-        values = {**{n: write(getattr(self, n)) for n in names(type(self))}}
+        values = {n: write(getattr(self, n)) for n in names(type(self))}
         known = {**values, **_plain(self.unused), **_plain(self.extra)}
         changed = [n for n in values if not _is_default(self, n)]
         order = dict.fromkeys((*self.keys, *changed, *self.unused, *self.extra))
-        return {name: known[name] for name in order}
+        return {name: known[name] for name in order if name in known}
 
 
 class View:
@@ -78,8 +78,6 @@ class View:
         derived = getattr(self._kind, name, None)
         if isinstance(derived, property) and derived.fget:
             return derived.fget(self)
-        if callable(derived):
-            return types.MethodType(derived, self)
         raise Unreadable(name)
 
     def build(self) -> Any:
@@ -112,7 +110,8 @@ def parse(
         else:
             expected = _describe(hints[spec.name])
             wrong.append(Wrong(path + spec.name, show(NOTHING), expected))
-    rest = {k: copy.deepcopy(v) for k, v in data.items() if k not in hints}
+    known = set(names(kind))
+    rest = {k: copy.deepcopy(v) for k, v in data.items() if k not in known}
     values["unused"] = {k: v for k, v in rest.items() if k in kind.BOOKKEEPING}
     values["extra"] = {k: v for k, v in rest.items() if k not in kind.BOOKKEEPING}
     return View(kind, values)

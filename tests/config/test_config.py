@@ -164,6 +164,49 @@ def test_load_says_what_is_missing(tmp_path):
         K3Config.load(tmp_path)
 
 
+def test_a_field_given_twice_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text('{"text_config": {"a": 1, "b": 2, "a": 3}}')
+    with pytest.raises(ConfigError, match=r"gives a field twice: a$"):
+        K3Config.load(tmp_path)
+
+
+def test_unknown_fields_may_have_our_own_names():
+    data = {**release(), "keys": 1, "extra": {}, "unused": [], "BOOKKEEPING": None}
+    with pytest.warns(UserWarning, match="keys, extra, unused, BOOKKEEPING"):
+        config = K3Config.from_dict(data)
+    assert json.dumps(config.to_dict()) == json.dumps(data)
+
+
+def test_an_unknown_field_can_be_dropped():
+    with pytest.warns(UserWarning, match="odd"):
+        config = K3Config.from_dict({**release(), "odd": 1})
+    assert dataclasses.replace(config, extra={}).to_dict() == release()
+
+
+def test_whole_numbers_stay_whole():
+    data = release()
+    data["text_config"]["activation_situ_beta"] = 4
+    data["text_config"]["linear_attn_config"]["gate_lower_bound"] = -5
+    assert json.dumps(K3Config.from_dict(data).to_dict()) == json.dumps(data)
+
+
+def test_the_top_may_repeat_the_quantization():
+    data = release()
+    data["quantization_config"] = data["text_config"]["quantization_config"]
+    config = K3Config.from_dict(data)
+    assert config.quantization_config == config.text.quantization_config
+    data["quantization_config"] = {**data["quantization_config"], "ignore": []}
+    with pytest.raises(ConfigError, match="the same as text_config has, or none"):
+        K3Config.from_dict(data)
+
+
+def test_a_bare_config_without_a_type_is_refused():
+    data = bare()
+    del data["model_type"]
+    with pytest.raises(ConfigError, match="  model_type: got nothing"):
+        K3Config.from_dict(data)
+
+
 def test_a_changed_field_is_written_though_it_was_absent():
     data = release()
     del data["text_config"]["num_nextn_predict_layers"]
