@@ -82,17 +82,21 @@ def index(directory: str | Path) -> dict[str, list[str]]:
     complete set of model-I-of-N.safetensors.
     Raises: CheckpointError listing every file that is absent or no file.
     """
-    folder = Path(directory)
-    rule = f"{folder} is not a whole checkpoint"
+    files, wrong = listing(Path(directory))
+    refuse(f"{directory} is not a whole checkpoint", wrong)
+    return files
+
+
+def listing(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
+    """Return what `index` does, absent files too, and what is wrong."""
     if (folder / INDEX).exists():
         files = _from_index(folder / INDEX)
-        refuse(rule, list(_absent(folder, files)))
-        return files
-    names = _shards(folder)
-    refuse(rule, list(_absent(folder, {name: [] for name in names})))
-    headers, wrong = read_all(folder, names)
-    refuse(rule, wrong)
-    return {name: list(header) for name, header in headers.items()}
+        return files, list(_absent(folder, files))
+    files = {name: [] for name in _shards(folder)}
+    wrong = list(_absent(folder, files))
+    headers, damaged = read_all(folder, [n for n in files if (folder / n).is_file()])
+    files.update({name: list(header) for name, header in headers.items()})
+    return files, wrong + damaged
 
 
 def read_all(

@@ -1,0 +1,118 @@
+"""Load a checkpoint in the released layout: checked whole first, then read in place."""
+
+import os
+from collections.abc import Callable
+
+import torch
+
+from k3.checkpoint import locate, places
+from k3.checkpoint.source import Source, mapped
+from k3.checkpoint.survey import EXPERT, Survey, survey
+from k3.config import K3Config
+from k3.errors import RequestError
+from k3.kernels import mx
+from k3.model import Model
+
+EXPERTS = ("packed", "dequantized", "mmap")
+Progress = Callable[[int, int], None]
+
+
+def load(
+    directory: str | os.PathLike[str],
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+    experts: str = "packed",
+    progress: Progress | None = None,
+) -> Model:
+    """Return the model of a directory, or of the built-in name "tiny".
+
+    `dtype` is that of the trunk, None for the released bfloat16. `experts`: "packed"
+    keeps them as the files do (MXFP4 bytes, or dense), "dequantized" holds exact
+    values in `dtype`, "mmap" leaves them in the files, whose pages come in with use.
+    `progress(done, total)` is called with bytes.
+    Raises: CheckpointError listing everything that is missing, unexpected, damaged
+    or of another shape or dtype, before any parameter exists; ConfigError;
+    RequestError for an unknown option.
+    """
+    dtype, device = dtype or torch.bfloat16, torch.device(device)
+    _check_options(dtype, device, experts)
+    folder = locate.locate(directory)
+    found = survey(folder, K3Config.load(folder))
+    if experts == "mmap" and found.experts != "packed":
+        raise RequestError(
+            "experts='mmap' maps MXFP4 experts: the files hold dense ones; "
+            "pack them with k3 convert, or load with experts='dequantized'"
+        )
+    packed = found.experts == "packed" and experts != "dequantized"
+    model = Model(
+        found.config,
+        dtype=dtype,
+        device="meta",
+        experts="packed" if packed else "dequantized",
+    )
+    _fill(model, found, device, experts == "mmap", progress)
+    return model
+
+
+def _check_options(dtype: torch.dtype, device: torch.device, experts: str) -> None:
+    if experts not in EXPERTS:
+        raise RequestError(f"experts must be one of {EXPERTS}: got {experts!r}")
+    if dtype not in mx.DTYPES:
+        raise RequestError(f"dtype must be one of {mx.DTYPES} or None: got {dtype}")
+    if experts == "mmap" and device.type != "cpu":
+        raise RequestError(
+            f"experts='mmap' decodes on the CPU: got device {device}; "
+            "load with experts='packed'"
+        )
+
+
+def _fill(
+    model: Model,
+    found: Survey,
+    device: torch.device,
+    mmap: bool,
+    progress: Progress | None,
+) -> None:
+    """Read every tensor into the model, in the order of the files."""
+    tensors = found.tensors
+    if mmap:
+        in_files = {name: s for name, s in tensors.items() if EXPERT.fullmatch(name)}
+        tensors = {name: s for name, s in tensors.items() if name not in in_files}
+        places.hold_mapped(model, mapped(in_files))
+    places.materialize(model, device)
+    total = sum(stored.entry.nbytes for stored in tensors.values())
+    done = 0
+    decode = found.experts == "packed" and places.expert_storage(model) == "dense"
+    with Source(tensors) as source:
+        for name in source.in_order():
+            if decode and EXPERT.fullmatch(name):
+                _decode(model, source, name)
+            else:
+                _read(model, source, name)
+            done += tensors[name].entry.nbytes
+            if progress:
+                progress(done, total)
+
+
+def _read(model: Model, source: Source, name: str) -> None:
+    """Read one tensor to its place; of A_log the heads that exist."""
+    if not name.endswith(".A_log"):
+        source.into(name, places.place(model, name))
+        return
+    owner, stored = places.kda_of(model, name), source.tensor(name)
+    owner.A_log_stored = len(stored)
+    owner.A_log.detach().copy_(stored[: owner.heads])
+
+
+def _decode(model: Model, source: Source, name: str) -> None:
+    """Read one packed matrix and its scale as exact values."""
+    if name.endswith("_scale"):
+        return
+    weight = name.removesuffix("_packed")
+    target = places.place(model, weight)
+    packed, scale = source.tensor(name), source.tensor(f"{weight}_scale")
+    if target.device.type == "cpu":
+        mx.decode(packed, scale, target.dtype, out=target)
+    else:
+        target.copy_(mx.decode(packed, scale, target.dtype))
