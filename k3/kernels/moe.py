@@ -3,10 +3,14 @@
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from k3.kernels import precision
+
+SAME_ROWS = 4
+"""From so many rows on, a row's product has the same bits whatever the others are."""
 
 
 def scores(
@@ -70,7 +74,9 @@ def combine(
     parts, start = [], 0
     for e, n in zip(used.tolist(), counts.tolist(), strict=True):
         rows = x[token[start : start + n]]
-        parts.append(expert(e, rows))
+        # A neighbour's choice of experts must not change the bits of this row.
+        padded = F.pad(rows, (0, 0, 0, max(SAME_ROWS - n, 0)))
+        parts.append(expert(e, padded)[:n])
         start += n
     if not parts:
         return out
