@@ -1,7 +1,7 @@
 """What is asked of one sequence, how it grows, and what it gives."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -80,6 +80,7 @@ class Completion:
     finish: str
 
 
+@runtime_checkable
 class TextDecoder(Protocol):
     """Turns ids into text as they come, as `k3.data.stream.StreamDecoder` does."""
 
@@ -90,6 +91,7 @@ class TextDecoder(Protocol):
         """What is left when no more tokens come."""
 
 
+@runtime_checkable
 class Decodes(Protocol):
     """A tokenizer, as far as generation needs one."""
 

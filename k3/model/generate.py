@@ -5,12 +5,12 @@ numbers, its own end.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from k3.config import K3Config
 from k3.errors import RequestError
 from k3.kernels import sample
 from k3.model.completion import Choice, Running
@@ -18,10 +18,12 @@ from k3.model.completion import Completion as Completion
 from k3.model.completion import Decodes as Decodes
 from k3.model.completion import GenerateOptions as GenerateOptions
 from k3.model.completion import Token as Token
+from k3.model.decode_state import DecodeState
+from k3.model.model import Model
 
 
 def generate(
-    model: Any,
+    model: Model,
     prompts: Sequence[Sequence[int]],
     options: GenerateOptions | Sequence[GenerateOptions],
     *,
@@ -44,7 +46,7 @@ def generate(
 
 
 def stream(
-    model: Any,
+    model: Model,
     prompt: Sequence[int],
     options: GenerateOptions,
     *,
@@ -57,7 +59,7 @@ def stream(
 
 
 def _start(
-    model: Any,
+    model: Model,
     prompts: Sequence[Sequence[int]],
     options: GenerateOptions | Sequence[GenerateOptions],
     tokenizer: Decodes | None,
@@ -76,7 +78,7 @@ def _start(
 
 
 def _check(
-    config: Any,
+    config: K3Config,
     prompt: Sequence[int],
     options: GenerateOptions,
     tokenizer: Decodes | None,
@@ -105,7 +107,7 @@ def _check(
 
 
 def _run(
-    model: Any,
+    model: Model,
     prompts: Sequence[Sequence[int]],
     sequences: list[Running],
     features: Tensor | None,
@@ -127,22 +129,25 @@ def _run(
 
 @torch.no_grad()
 def _prefill(
-    model: Any, prompts: Sequence[Sequence[int]], features: Tensor | None
-) -> tuple[Tensor, Any]:
+    model: Model, prompts: Sequence[Sequence[int]], features: Tensor | None
+) -> tuple[Tensor, DecodeState]:
     """All prompts packed into one row; logits [B 1 W] after the last token of each."""
     packed = [token for prompt in prompts for token in prompt]
     ends = torch.tensor([0, *map(len, prompts)], device=model.device).cumsum(0)
-    return model(
+    logits, state = model(
         torch.tensor([packed], device=model.device),
         state=model.init_state(len(prompts)),
         features=features,
         cu_seqlens=ends,
         logits="last",
     )
+    return logits, state
 
 
 @torch.no_grad()
-def _step(model: Any, last: list[list[int]], state: Any) -> tuple[Tensor, Any]:
+def _step(
+    model: Model, last: list[list[int]], state: DecodeState
+) -> tuple[Tensor, DecodeState]:
     return model.step(torch.tensor(last, device=model.device), state)
 
 

@@ -1,0 +1,88 @@
+"""`k3 chat`: lines in, continuations out."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from k3.cli import loading, options, output, request
+
+if TYPE_CHECKING:
+    from k3.model.generate import GenerateOptions
+
+GREETING = """\
+{model}: every line is continued, with what came before as its context.
+This is plain text continuation; K3's chat format is not part of this version.
+/reset forgets the context, /quit or Ctrl-D ends."""
+
+
+def chat(
+    ctx: typer.Context,
+    model: options.Model = "tiny",
+    *,
+    max_tokens: options.MaxTokens = 64,
+    temperature: options.Temperature = 1.0,
+    top_p: options.TopP = 0.95,
+    top_k: options.TopK = 0,
+    min_p: options.MinP = 0.0,
+    seed: options.Seed = 0,
+    stop: options.Stop = None,
+    stop_id: options.StopId = None,
+    dtype: options.Dtype = "auto",
+    device: options.Device = "auto",
+    experts: options.Experts = "packed",
+    settings: options.Set = None,
+    json: options.Json = False,
+) -> None:
+    """Type lines and read how the model goes on; lines of a pipe work too.
+
+    \b
+    k3 chat
+    k3 chat tiny --temperature 0.7 --stop "."
+    echo "The with statement" | k3 chat --json
+    """
+    asked = request.generate_options(ctx.params)
+    loaded = loading.load(model, dtype=dtype, device=device, experts=experts)
+    loaded.needed_tokenizer()
+    output.note(GREETING.format(model=loaded.path.name))
+    history: list[int] = []
+    while (line := read_line()) is not None:
+        if line == "/quit":
+            return
+        if line == "/reset":
+            history = []
+        elif line:
+            history += loaded.encode(line)
+            history += answer(loaded, history, asked, as_json=json)
+
+
+def read_line() -> str | None:
+    """The next line without its end; None when there are no more."""
+    if sys.stdin.isatty():
+        print("> ", end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    return line.rstrip("\r\n") if line else None
+
+
+def answer(
+    loaded: loading.Loaded,
+    history: list[int],
+    asked: "GenerateOptions",
+    *,
+    as_json: bool,
+) -> list[int]:
+    """Print the continuation, as text or as one line of JSON; returns its ids."""
+    from k3.model.generate import stream
+
+    ids: list[int] = []
+    text, finish = "", "length"
+    for token in stream(loaded.model, history, asked, tokenizer=loaded.tokenizer):
+        ids.append(token.id)
+        text, finish = text + token.text, token.finish
+        if not as_json:
+            print(token.text, end="", flush=True)
+    if as_json:
+        output.json_line({"text": text, "ids": ids, "finish": finish})
+    else:
+        print(flush=True)
+    return ids

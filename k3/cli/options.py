@@ -1,0 +1,60 @@
+"""The options that several verbs share, each with its one wording."""
+
+from typing import Annotated
+
+import typer
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A checkpoint folder, or tiny.")
+]
+Prompts = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--prompt", help="Text to continue; may be repeated."),
+]
+Ids = Annotated[str, typer.Option(metavar="1,2,3", help="Token ids instead of text.")]
+Images = Annotated[
+    list[str] | None,
+    typer.Option("--image", metavar="FILE", help="A picture before the text; repeats."),
+]
+Logprobs = Annotated[
+    int | None, typer.Option(help="Show log-probabilities and this many alternatives.")
+]
+Stream = Annotated[bool, typer.Option(help="Print the text as it comes.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON value and nothing else.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set one value; may be repeated."),
+]
+Dtype = Annotated[
+    str,
+    typer.Option(help="auto (float32 on a CPU), float64, float32 or bfloat16."),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Experts = Annotated[
+    str, typer.Option(help="packed (MXFP4 in memory), dequantized or mmap.")
+]
+MaxTokens = Annotated[int, typer.Option(help="Stop after this many tokens; 0 is none.")]
+Temperature = Annotated[
+    float, typer.Option(help="0 takes the most likely token, 1 draws as trained.")
+]
+TopP = Annotated[
+    float, typer.Option(help="Draw among the fewest tokens that reach this share.")
+]
+TopK = Annotated[int, typer.Option(help="Draw among the K most likely; 0 is all.")]
+MinP = Annotated[
+    float, typer.Option(help="Drop tokens less likely than this times the first.")
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same text.")]
+Stop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT", help="End before this text; may be repeated."),
+]
+StopId = Annotated[
+    list[int] | None,
+    typer.Option(metavar="ID", help="End at this token; may be repeated."),
+]
+IgnoreEos = Annotated[
+    bool, typer.Option("--ignore-eos", help="Go on after the end-of-message token.")
+]
