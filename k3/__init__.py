@@ -17,7 +17,7 @@ def __getattr__(name: str) -> Any:
 
         return load
     if name == "tokenizer":
-        from k3.data.tokenizer import Tokenizer
+        from k3.checkpoint.vocabulary import tokenizer
 
-        return Tokenizer.load
+        return tokenizer
     raise AttributeError(f"module 'k3' has no attribute {name!r}")
