@@ -56,8 +56,8 @@ def _same_width(config: Any) -> bool:
 
 
 def _same_quantization(config: Any) -> bool:
-    top = config.quantization_config
-    return top is None or top == config.text_config.quantization_config
+    top, text = config.quantization_config, config.text_config.quantization_config
+    return top is None or top == text
 
 
 _WHOLE = [

@@ -80,6 +80,12 @@ class View:
             return derived.fget(self)
         raise Unreadable(name)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, View):
+            return NotImplemented
+        ours, theirs = self._values | {"keys": ()}, other._values | {"keys": ()}
+        return self._kind is other._kind and ours == theirs
+
     def build(self) -> Any:
         """Return the section; only called when nothing was wrong."""
         values = self._values.items()
@@ -191,6 +197,8 @@ def write(value: Any) -> Any:
 
 def show(value: Any) -> str:
     """Return a value for a message, the middle of a long list left out."""
+    if isinstance(value, Section | View):
+        return "an object with other values"
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if not isinstance(value, list | tuple) or len(value) <= _SHOWN:

@@ -36,7 +36,7 @@ TEXT = [
         " attn_res_block_size q_lora_rank kv_lora_rank qk_nope_head_dim"
         " qk_rope_head_dim v_head_dim num_experts num_experts_per_token"
         " num_shared_experts moe_intermediate_size routed_expert_hidden_size"
-        " max_position_embeddings moe_layer_freq num_expert_group"
+        " max_position_embeddings moe_layer_freq"
         " routed_scaling_factor initializer_range"
     ),
     *ids("bos_token_id eos_token_id pad_token_id"),

@@ -6,7 +6,7 @@ VISION = [
     *positive(
         "patch_size vt_hidden_size vt_num_hidden_layers qkv_hidden_size"
         " vt_intermediate_size init_pos_emb_height init_pos_emb_width"
-        " init_pos_emb_time projector_ln_eps text_hidden_size"
+        " init_pos_emb_time projector_ln_eps"
     ),
     *equal(
         {

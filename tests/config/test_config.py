@@ -196,7 +196,11 @@ def test_the_top_may_repeat_the_quantization():
     config = K3Config.from_dict(data)
     assert config.quantization_config == config.text.quantization_config
     data["quantization_config"] = {**data["quantization_config"], "ignore": []}
-    with pytest.raises(ConfigError, match="the same as text_config has, or none"):
+    says = "quantization_config: got an object with other values, expected the same"
+    with pytest.raises(ConfigError, match=says):
+        K3Config.from_dict(data)
+    data["dtype"] = 16
+    with pytest.raises(ConfigError, match=says):
         K3Config.from_dict(data)
 
 

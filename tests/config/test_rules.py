@@ -63,6 +63,7 @@ POSITIVE = [
     "max_position_embeddings",
     "moe_layer_freq",
     "routed_scaling_factor",
+    "initializer_range",
 ]
 LINEAR_POSITIVE = ["head_dim", "num_heads", "short_conv_kernel_size", "value_head_dim"]
 VISION_POSITIVE = [
