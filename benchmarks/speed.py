@@ -21,6 +21,7 @@ import torch
 
 import k3
 from k3.config import sizes
+from k3.model import Model
 from k3.verify import compare
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "tiny_release"
@@ -38,14 +39,15 @@ def seconds(run: Callable[[], object], repeats: int) -> list[float]:
 def row(name: str, tokens: int, times: list[float], floor_s: float) -> str:
     rates = sorted(tokens / t for t in times)
     middle = statistics.median(rates)
+    share = middle * floor_s / tokens
     return (
         f"{name:<10} {rates[0]:9.1f} {middle:9.1f} {rates[-1]:9.1f} tok/s"
-        f"   floor {tokens / floor_s:9.1f} tok/s   share {middle * floor_s / tokens:.2f}"
+        f"   floor {tokens / floor_s:9.1f} tok/s   share {share:.2f}"
     )
 
 
 @torch.inference_mode()
-def measure(model: k3.Model, args: argparse.Namespace) -> None:
+def measure(model: Model, args: argparse.Namespace) -> None:
     read, peak = roof.read_bytes_per_s(), roof.flops_per_s(model.dtype)
     active = sizes.parameters(model.config).active
     generator = torch.Generator().manual_seed(0)
