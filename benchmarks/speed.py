@@ -22,7 +22,7 @@ import torch
 import k3
 from k3.config import sizes
 from k3.model import Model
-from k3.verify import compare
+from k3.verify.compare import compare
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "tiny_release"
 
@@ -86,7 +86,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     tiny = k3.load(GOLDEN, dtype=torch.float32)
-    report = compare.compare(tiny, GOLDEN / "golden.npz")
+    report = compare(tiny, GOLDEN / "golden.npz")
     if not report.ok:
         raise SystemExit(
             f"the golden numbers are not reached, nothing is timed\n{report}"
