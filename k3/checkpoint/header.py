@@ -220,7 +220,10 @@ def _from_index(file: Path) -> dict[str, list[str]]:
             f"{file} is not an index with a weight_map: {error!r:.200}"
         ) from None
     if not isinstance(names, dict) or not names:
-        raise CheckpointError(f"the weight_map of {file} names no tensor")
+        raise CheckpointError(
+            f"the weight_map of {file} names no tensor: "
+            "is it of a save that was cut off?"
+        )
     wrong = [
         f"{name}: {shard!r:.80} is not the name of a file in this directory"
         for name, shard in names.items()

@@ -23,7 +23,7 @@ from k3.errors import RequestError
 
 MAX_SHARD_BYTES = 5_000_000_000
 Progress = Callable[[int, int], None]
-_SHARD = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
+_OLD = re.compile(r"model(-\d+-of-\d+)?\.safetensors|\.model-.*\.saving")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _publish(
     for name, path in temporary.items():
         path.replace(folder / name)
     for path in folder.iterdir():
-        if _SHARD.fullmatch(path.name) and path.name not in temporary:
+        if _OLD.fullmatch(path.name) and path.name not in temporary:
             path.unlink()
     config.save(folder)
     _sync(folder)
