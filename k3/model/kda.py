@@ -37,7 +37,6 @@ class KDA(KeepsFloat32):
         c, D = config.linear_attn_config, config.hidden_size
         self.heads, self.K, self.V = c.num_heads, c.head_dim, c.v_dim
         self.lower_bound = c.gate_lower_bound
-        self.full_rank_gate = c.use_full_rank_gate
         keys, values = self.heads * self.K, self.heads * self.V
         wide, width = at_least_float32(dtype), c.short_conv_kernel_size
         self.q_proj = linear(D, keys, dtype)
@@ -52,11 +51,7 @@ class KDA(KeepsFloat32):
         self.f_a_proj = linear(D, self.K, dtype)
         self.f_b_proj = linear(self.K, keys, dtype)
         self.b_proj = linear(D, self.heads, dtype)
-        if self.full_rank_gate:
-            self.g_proj = linear(D, values, dtype)
-        else:
-            self.g_a_proj = linear(D, self.K, dtype)
-            self.g_b_proj = linear(self.K, values, dtype)
+        self.g_proj = linear(D, values, dtype)
         self.o_norm = HeadNorm(self.V, float(config.rms_norm_eps), wide)
         self.o_proj = linear(values, D, dtype)
 
@@ -112,8 +107,6 @@ class KDA(KeepsFloat32):
         self, x: Float[Tensor, "B T D"], out: Float[Tensor, "B T H V"]
     ) -> Float[Tensor, "B T D"]:
         """Eq. 6: o_proj(RMSNorm(out) * sigmoid(gate)), the norm per head in fp32."""
-        gate = (
-            self.g_proj(x) if self.full_rank_gate else self.g_b_proj(self.g_a_proj(x))
-        )
+        gate = self.g_proj(x)
         opened = torch.sigmoid(precision.wide(gate)).view(out.shape)
         return self.o_proj((self.o_norm(out) * opened).flatten(2).to(x.dtype))

@@ -31,9 +31,7 @@ class MLA(nn.Module):
         self.kv_a_proj_with_mqa = linear(D, self.latent + self.rope, dtype)
         self.kv_a_layernorm = RMSNorm(self.latent, LORA_EPS, dtype)
         self.kv_b_proj = linear(self.latent, heads * (self.nope + self.V), dtype)
-        self.gated = config.mla_use_output_gate
-        if self.gated:
-            self.g_proj = linear(D, heads * self.V, dtype)
+        self.g_proj = linear(D, heads * self.V, dtype)
         self.o_proj = linear(heads * self.V, D, dtype)
 
     def forward(
@@ -57,8 +55,7 @@ class MLA(nn.Module):
         else:
             out = self._each(q, cache)
         out = out.transpose(1, 2).flatten(2)
-        if self.gated:
-            out = (out * torch.sigmoid(precision.wide(self.g_proj(x)))).to(x.dtype)
+        out = (out * torch.sigmoid(precision.wide(self.g_proj(x)))).to(x.dtype)
         return self.o_proj(out)
 
     def init_cache(self, sequences: int, like: Tensor) -> MLACache:
