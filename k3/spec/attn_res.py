@@ -1,4 +1,4 @@
-"""Attention residuals over depth, Eq. 8-10 (§2.2), for one token.
+"""Attention residuals over depth, Eq. 8-10, for one token.
 
 Sources are the embedding, the sums of completed blocks and the running sum. Nothing
 crosses tokens, so nothing of it is kept between decode steps.
@@ -36,7 +36,7 @@ def scores(q: Array, values: Array, eps: Number = norm.EPS) -> Array:
 
 
 def retrieve(q: Array, values: Array, eps: Number = norm.EPS) -> Array:
-    """Eq. 8-9 (§2.2): h = sum_j p_j v_j, p = softmax of the scores, v raw.
+    """Eq. 8-9: h = sum_j p_j v_j, p = softmax of the scores, v raw.
 
     q [D], values [n D] with n >= 1. Returns [D].
     """
@@ -88,7 +88,7 @@ def source_count(layers: int, block: int) -> int:
 
 
 def phase(q: Array, values: Array, eps: Number = norm.EPS) -> tuple[Array, Array]:
-    """One phase of a mix (§5.2): Z = sum e^s and N = sum e^s v over its sources.
+    """One phase of a mix: Z = sum e^s and N = sum e^s v over its sources.
 
     The inter-block phase is computed once a block for all its queries.
     """
@@ -107,7 +107,7 @@ def merge(phases: Sequence[tuple[Array, Array]]) -> Array:
 def online(
     m: Array, Z: Array, N: Array, score: Array, value: Array
 ) -> tuple[Array, Array, Array]:
-    """Online softmax (§5.2): one more source into (m, Z, N), with e^m pulled out.
+    """Online softmax: one more source into (m, Z, N), with e^m pulled out.
 
     The state stands for Z e^m and N e^m; m is the largest score so far. [], [], [D].
     """

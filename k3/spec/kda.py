@@ -211,7 +211,7 @@ def chunked(
 
 
 def nilpotent_inverse(L: Array) -> Array:
-    """(I + L)^-1 of a strictly lower L [C C] as (I-L)(I+L^2)(I+L^4)... (§5.1).
+    """(I + L)^-1 of a strictly lower L [C C] as (I-L)(I+L^2)(I+L^4)....
 
     FlashKDA's way for C = 16: four factors, since L^16 = 0.
     """

@@ -1,4 +1,4 @@
-"""Gated multi-head latent attention without positions, Eq. 7 (§2.1.2).
+"""Gated multi-head latent attention without positions, Eq. 7.
 
 The cache is a list, oldest token first, of rows that all heads share: a latent [R] and
 a shared key [r]. Causality is what the cache holds; no mask and no rotation exist.

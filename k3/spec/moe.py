@@ -1,10 +1,11 @@
-"""Stable LatentMoE, Eq. 11 and 13 (§2.3): routing and the sparse layer of one token."""
+"""Stable LatentMoE, Eq. 11 and 13: routing and the sparse layer of one token."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from k3.spec import norm, ops, situ
 from k3.spec.ops import Array, Number
+from k3.spec.weights import under
 
 # The release adds this to the sum it divides by; the paper does not.
 TINY = Fraction(1, 10**20)
@@ -79,7 +80,7 @@ def given_route(
     linear: Number = situ.LINEAR_BETA,
     eps: Number = norm.EPS,
 ) -> Array:
-    """Eq. 11 (§2.3.2): y = sum_j E^sh_j(x) + W_up RMSNorm(u) on a given route.
+    """Eq. 11: y = sum_j E^sh_j(x) + W_up RMSNorm(u) on a given route.
 
     u mixes experts of the latent W_down x. The shared experts are one wide expert in
     the checkpoint, the same function as their sum. Returns [D].
@@ -87,13 +88,8 @@ def given_route(
     z = weights["routed_expert_down_proj.weight"] @ x
     outputs = [routed_expert(weights, e, z, beta, linear) for e in chosen]
     u = norm.rms_norm(mixture(p, outputs), weights["routed_expert_norm.weight"], eps)
-    shared = {
-        name.removeprefix("shared_experts."): value
-        for name, value in weights.items()
-        if name.startswith("shared_experts.")
-    }
-    routed = weights["routed_expert_up_proj.weight"] @ u
-    return situ.mlp(shared, x, beta, linear) + routed
+    shared = situ.mlp(under(weights, "shared_experts."), x, beta, linear)
+    return shared + weights["routed_expert_up_proj.weight"] @ u
 
 
 def layer(

@@ -1,4 +1,4 @@
-"""Microscaling formats (§4.3): MXFP4 weights and MXFP8 activations, by 32s.
+"""Microscaling formats: MXFP4 weights and MXFP8 activations, by 32s.
 
 Every value here is rational, so decoding, encoding and error bounds run exactly.
 Encoding looks at values to choose codes; bounds do not.

@@ -1,4 +1,4 @@
-"""MXFP8 activations (§4.3): a scale policy that never overflows, and its certificate.
+"""MXFP8 activations: a scale policy that never overflows, and its certificate.
 
 The paper names MXFP8 but no format and no scale rule, and the release stores weights
 only. Ours is the least scale under which the largest magnitude is representable.

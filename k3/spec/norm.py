@@ -10,7 +10,7 @@ L2_EPS = Fraction(1, 1_000_000)
 
 
 def rms_norm(x: Array, weight: Array, eps: Number = EPS) -> Array:
-    """RMSNorm over the last axis (§2.1): w x / sqrt(mean(x^2) + eps).
+    """RMSNorm over the last axis: w x / sqrt(mean(x^2) + eps).
 
     x [... D], weight [D]. eps is 1e-5 in K3 except for MLA's two latent norms (1e-6 in
     the release) and the vision tower. Source: release.md §3.

@@ -1,4 +1,4 @@
-"""SiTU, the gated unit with both factors capped: Eq. 12, 18 and 19 (§2.3)."""
+"""SiTU, the gated unit with both factors capped: Eq. 12, 18 and 19."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ LINEAR_BETA = 25
 
 
 def soft_cap(z: Array, cap: Number) -> Array:
-    """Eq. 18 (§2.3): cap tanh(z / cap), in (-cap, cap), z + O(z^3 / cap^2) near 0."""
+    """Eq. 18: cap tanh(z / cap), in (-cap, cap), z + O(z^3 / cap^2) near 0."""
     c = ops.lift(z, cap)
     return c * ops.tanh(z / c)
 
@@ -18,7 +18,7 @@ def soft_cap(z: Array, cap: Number) -> Array:
 def situ(
     gate: Array, up: Array, beta: Number = BETA, linear: Number = LINEAR_BETA
 ) -> Array:
-    """Eq. 12 (§2.3): soft_cap(gate, beta) sigmoid(gate) soft_cap(up, linear).
+    """Eq. 12: soft_cap(gate, beta) sigmoid(gate) soft_cap(up, linear).
 
     The sigmoid takes the raw gate, not the capped one. gate, up [F] to [F].
     """
@@ -26,7 +26,7 @@ def situ(
 
 
 def bound(beta: Number = BETA, linear: Number = LINEAR_BETA) -> Number:
-    """Eq. 19 (§2.3): no entry of SiTU exceeds beta linear in magnitude: 100."""
+    """Eq. 19: no entry of SiTU exceeds beta linear in magnitude: 100."""
     return beta * linear
 
 

@@ -18,6 +18,7 @@ ops.sin.register(T, torch.sin)
 ops.sigmoid.register(T, torch.sigmoid)
 ops.softplus.register(T, torch.nn.functional.softplus)
 ops.softmax.register(T, lambda x: torch.softmax(x, -1))
+ops.log_softmax.register(T, lambda x: torch.log_softmax(x, -1))
 ops.maximum.register(
     T, lambda x, y: torch.maximum(x, torch.as_tensor(y, dtype=x.dtype))
 )

@@ -16,6 +16,7 @@ from k3.spec.ops.operations import exp as exp
 from k3.spec.ops.operations import key as key
 from k3.spec.ops.operations import lift as lift
 from k3.spec.ops.operations import log as log
+from k3.spec.ops.operations import log_softmax as log_softmax
 from k3.spec.ops.operations import matrix as matrix
 from k3.spec.ops.operations import maximum as maximum
 from k3.spec.ops.operations import mean as mean
@@ -49,6 +50,7 @@ __all__ = [
     "key",
     "lift",
     "log",
+    "log_softmax",
     "matrix",
     "maximum",
     "mean",

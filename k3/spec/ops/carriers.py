@@ -16,6 +16,7 @@ from k3.spec.ops.operations import (
     key,
     lift,
     log,
+    log_softmax,
     matrix,
     maximum,
     minimum,
@@ -49,10 +50,19 @@ def _softplus(x: Array) -> Array:
     return np.logaddexp(0.0, x)
 
 
+def _shifted(x: Array) -> Array:
+    """Softmax ignores a common shift over the reals; floats overflow without it."""
+    return x if x.dtype == object else x - x.max(axis=-1, keepdims=True)
+
+
 def _softmax(x: Array) -> Array:
-    # Equal over the reals; floats overflow without the shift.
-    e = exp(x if x.dtype == object else x - x.max(axis=-1, keepdims=True))
+    e = exp(_shifted(x))
     return e / total(e, keep=True)
+
+
+def _log_softmax(x: Array) -> Array:
+    y = _shifted(x)
+    return y - log(total(exp(y), keep=True))
 
 
 def _irrational(name: str, zero: Fraction, value: Fraction) -> Callable[..., Fraction]:
@@ -101,6 +111,7 @@ _on_floats(sin, math.sin, np.sin)
 _on_floats(sigmoid, lambda x: float(_logistic(np.float64(x))), _logistic)
 _on_floats(softplus, lambda x: float(_softplus(x)), _softplus)
 softmax.register(np.ndarray, _softmax)
+log_softmax.register(np.ndarray, _log_softmax)
 
 _RATIONAL_POINTS: tuple[tuple[Any, str, int, int], ...] = (
     (exp, "exp", 0, 1),

@@ -81,14 +81,20 @@ def softmax(x: Array) -> Array:
 
 
 @singledispatch
+def log_softmax(x: Array) -> Array:
+    """x_j - log sum_i exp(x_i) over the last axis: replaceable, as sigmoid is."""
+    return x - log(total(exp(x), keep=True))
+
+
+@singledispatch
 def maximum(x: Array, y: Array) -> Array:
-    """The larger of x and y, entry by entry."""
+    """The larger of x and y, entry by entry; y may be a scalar."""
     return y if key(y) > key(x) else x
 
 
 @singledispatch
 def minimum(x: Array, y: Array) -> Array:
-    """The smaller of x and y, entry by entry."""
+    """The smaller of x and y, entry by entry; y may be a scalar."""
     return y if key(y) < key(x) else x
 
 
