@@ -45,12 +45,9 @@ def load(
             "pack them with k3 convert, or load with experts='dequantized'"
         )
     packed = found.experts == "packed" and experts != "dequantized"
-    model = Model(
-        found.config,
-        dtype=dtype,
-        device="meta",
-        experts="packed" if packed else "dequantized",
-    )
+    kind = "packed" if packed else "dequantized"
+    with places.Unfilled():
+        model = Model(found.config, dtype=dtype, device="meta", experts=kind)
     _fill(model, found, device, experts == "mmap", progress)
     return model
 

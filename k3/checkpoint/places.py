@@ -1,7 +1,10 @@
 """Where a checkpoint's tensor lives in a model, and how the model's memory comes."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from k3.checkpoint.survey import EXPERT
 from k3.config import K3Config
@@ -45,18 +48,39 @@ def expert_storage(model: Model) -> str:
     return "packed" if any(m.packed for m in experts) else "dense"
 
 
+class Unfilled(TorchFunctionMode):
+    """Modules made inside skip the random start of torch.nn: a file will follow.
+
+    On "meta" that start computes nothing, yet imports 80 MB of symbolic shapes.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Return the tensor of a torch.nn.init call as it is."""
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
+
+
 def materialize(model: Model, device: torch.device) -> None:
     """Give every parameter and buffer of a model on "meta" its memory, unwritten."""
     for module in model.modules():
         for name, parameter in module._parameters.items():
             if parameter is not None:
-                empty = torch.empty_like(parameter, device=device)
+                empty = unwritten(parameter, device)
                 module._parameters[name] = nn.Parameter(
                     empty, requires_grad=parameter.requires_grad
                 )
         for name, buffer in module._buffers.items():
             if buffer is not None:
-                module._buffers[name] = torch.empty_like(buffer, device=device)
+                module._buffers[name] = unwritten(buffer, device)
+
+
+def unwritten(like: Tensor, device: torch.device) -> Tensor:
+    """Return memory for a tensor that is on "meta"; empty_like imports much there."""
+    return torch.empty(like.shape, dtype=like.dtype, device=device)
 
 
 def hold_mapped(model: Model, views: dict[str, Tensor]) -> None:

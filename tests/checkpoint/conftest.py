@@ -65,10 +65,10 @@ def tensors_of() -> Callable[[Path], dict[str, torch.Tensor]]:
 
 
 @pytest.fixture
-def small() -> Callable[..., Model]:
-    """A fresh text model: four layers, six KDA heads, MLA last; fields may change."""
+def small_config() -> Callable[..., K3Config]:
+    """Text only: four layers, six KDA heads, MLA last; any field may be changed."""
 
-    def make(*, bare: bool = False, linear: Any = None, **text: Any) -> Model:
+    def make(*, bare: bool = False, linear: Any = None, **text: Any) -> K3Config:
         values = json.loads((TINY / "config.json").read_text())
         del values["vision_config"]
         values["text_config"] |= {"num_hidden_layers": 4, **text}
@@ -79,7 +79,12 @@ def small() -> Callable[..., Model]:
             "full_attn_layers": [4],
             **(linear or {}),
         }
-        values = values["text_config"] if bare else values
-        return Model(K3Config.from_dict(values)).init_weights(seed=3)
+        return K3Config.from_dict(values["text_config"] if bare else values)
 
     return make
+
+
+@pytest.fixture
+def small(small_config) -> Callable[..., Model]:
+    """A fresh model of such a config."""
+    return lambda **fields: Model(small_config(**fields)).init_weights(seed=3)

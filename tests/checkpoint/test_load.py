@@ -43,11 +43,11 @@ def refused(monkeypatch):
 def poison(monkeypatch):
     """Fill fresh memory with NaN, or bytes that mean NaN."""
 
-    def empty_like(tensor, device):
+    def poisoned(tensor, device):
         value = 255 if tensor.dtype == torch.uint8 else torch.nan
         return torch.full(tensor.shape, value, dtype=tensor.dtype, device=device)
 
-    monkeypatch.setattr(places.torch, "empty_like", empty_like)
+    monkeypatch.setattr(places, "unwritten", poisoned)
 
 
 @pytest.mark.parametrize("mode", ["packed", "mmap"])
