@@ -1,4 +1,4 @@
-"""Facts of the chat layout (App. E, release.md §4): order, indices and channels."""
+"""Facts of the chat layout (App. E, release notes §4): order, indices and channels."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeVar

@@ -25,7 +25,7 @@ class Row:
 
 def row(weights: Mapping[str, Array], x: Array, eps: Number = LATENT_EPS) -> Row:
     """Eq. 7: the cache row of a token x [D]; the shared key is neither normed nor
-    rotated. Source: release.md §3.
+    rotated. Source: release notes §3.
     """
     down = weights["kv_a_proj_with_mqa.weight"] @ x
     scale = weights["kv_a_layernorm.weight"]

@@ -32,6 +32,20 @@ def keep(name: str, value: Array) -> Array:
     return value
 
 
+def is_mla(layer: int, layers: int) -> bool:
+    """Table 1: counted from 1, every fourth layer is MLA, and the last one too.
+
+    The release lists the layers in config.json; this is what its list says.
+    """
+    return layer % 4 == 0 or layer == layers
+
+
+def layer_counts(layers: int) -> tuple[int, int]:
+    """Table 1: how many layers are KDA and how many MLA: 69 and 24 of 93."""
+    mla = sum(is_mla(layer, layers) for layer in range(1, layers + 1))
+    return layers - mla, mla
+
+
 def empty_states(weights: Weights, config: TextConfig) -> list[LayerState]:
     """The state before the first token: zero memories and windows, empty caches."""
     like = weights["model.norm.weight"]

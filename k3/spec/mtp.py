@@ -1,6 +1,6 @@
 """The multi-token-prediction layer (Table 1), which the release leaves out.
 
-Names and wiring are the optional contract of release.md §3: plain residual sums, no
+Names and wiring are the optional contract of release notes §3: plain residual sums, no
 depth mix, and a zero embedding at position 0.
 """
 

@@ -13,7 +13,7 @@ def rms_norm(x: Array, weight: Array, eps: Number = EPS) -> Array:
     """RMSNorm over the last axis: w x / sqrt(mean(x^2) + eps).
 
     x [... D], weight [D]. eps is 1e-5 in K3 except for MLA's two latent norms (1e-6 in
-    the release) and the vision tower. Source: release.md §3.
+    the release) and the vision tower. Source: release notes §3.
     """
     return unit_rms(x, eps) * weight
 
@@ -26,7 +26,7 @@ def unit_rms(x: Array, eps: Number = EPS) -> Array:
 def l2_norm(x: Array, eps: Number = L2_EPS) -> Array:
     """L2Norm of Eq. 2 (§2.1.1): x / sqrt(sum x^2 + eps), of length below one. [... K].
 
-    The paper writes no eps; the release adds 1e-6 inside the root (release.md §6.3).
+    The paper writes no eps; the release adds 1e-6 inside the root (release notes §6.3).
     """
     return x / ops.sqrt(ops.total(x * x, keep=True) + ops.lift(x, eps))
 

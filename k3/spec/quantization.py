@@ -1,7 +1,7 @@
 """Quantization-aware training: values pass through their codes and back.
 
 The paper trains expert products with MXFP4 weights and MXFP8 activations; the release
-stores MXFP4 weights and names no activation format (release.md §6.9).
+stores MXFP4 weights and names no activation format (release notes §6.9).
 """
 
 from fractions import Fraction

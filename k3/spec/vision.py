@@ -1,4 +1,4 @@
-"""MoonViT-V2 (release.md §3): patches of one image or short clip to text features.
+"""MoonViT-V2 (release notes §3): patches of one image or short clip to text features.
 
 A grid is (t frames, h rows, w columns); patches come in raster order (t, row, column).
 `weights` has the checkpoint's names under vision_tower and mm_projector.
