@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any
 
 Progress = Callable[[int, int], None]
 
 
 @contextmanager
 def shown(
-    title: str, *, quiet: bool = False, stream: TextIO | None = None
+    title: str, *, quiet: bool = False, stream: Any = None
 ) -> Iterator[Progress | None]:
     """Yield a `progress(done, total)` for load, save or convert; None when quiet.
 
@@ -27,7 +27,7 @@ def shown(
 
 
 @contextmanager
-def _bar(title: str, out: TextIO) -> Iterator[Progress]:
+def _bar(title: str, out: Any) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
@@ -39,7 +39,7 @@ def _bar(title: str, out: TextIO) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _lines(title: str, out: TextIO) -> Progress:
+def _lines(title: str, out: Any) -> Progress:
     tenth = 0
 
     def update(done: int, total: int) -> None:
