@@ -3,8 +3,6 @@
 import sys
 from typing import TYPE_CHECKING
 
-import typer
-
 from k3.cli import loading, options, output, request
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ This is plain text continuation; K3's chat format is not part of this version.
 
 
 def chat(
-    ctx: typer.Context,
     model: options.Model = "tiny",
     *,
     max_tokens: options.MaxTokens = 64,
@@ -41,7 +38,8 @@ def chat(
     k3 chat tiny --temperature 0.7 --stop "."
     echo "The with statement" | k3 chat --json
     """
-    asked = request.generate_options(ctx.params)
+    # As the first statement: here locals() is the parameters and nothing else.
+    asked = request.generate_options(locals())
     loaded = loading.load(model, dtype=dtype, device=device, experts=experts)
     loaded.needed_tokenizer()
     output.note(GREETING.format(model=loaded.path.name))

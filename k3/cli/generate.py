@@ -3,8 +3,6 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from k3.cli import loading, options, output, prompts, request
 
 if TYPE_CHECKING:
@@ -12,7 +10,6 @@ if TYPE_CHECKING:
 
 
 def generate(
-    ctx: typer.Context,
     model: options.Model = "tiny",
     *,
     prompt: options.Prompts = None,
@@ -42,7 +39,8 @@ def generate(
     k3 generate -p "The with statement" --temperature 0 --max-tokens 20 --json
     k3 generate tiny --ids 1,2,3 --seed 7 --logprobs 2
     """
-    asked = request.generate_options(ctx.params)
+    # As the first statement: here locals() is the parameters and nothing else.
+    asked = request.generate_options(locals())
     loaded = loading.load(model, dtype=dtype, device=device, experts=experts)
     given = prompts.read(loaded, prompt or [], ids, image or [])
     whole = json or logprobs is not None or not stream or len(given) > 1

@@ -1,0 +1,137 @@
+"""The program as a whole: help, errors, exit codes, interruption."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from k3 import errors
+from k3.cli import app
+
+VERBS = ["generate", "chat", "inspect", "compare", "convert", "train", "env"]
+K3 = [sys.executable, "-m", "k3"]
+
+
+def test_help_comes_in_half_a_second():
+    def seconds():
+        started = time.perf_counter()
+        subprocess.run([*K3, "--help"], check=True, capture_output=True)
+        return time.perf_counter() - started
+
+    # The best of five: other work on the machine is not the program's.
+    assert min(seconds() for _ in range(5)) < 0.5
+
+
+def test_help_does_not_import_torch():
+    code = (
+        "import sys; from k3.cli import main; main(['generate', '--help']); "
+        "print([m for m in ('torch', 'numpy', 'safetensors') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_opens_with_examples_and_knows_json(k3, verb):
+    found = k3(verb, "--help")
+    assert found.code == 0
+    usage, rest = found.out.split("Options", 1)
+    assert f"k3 {verb}" in usage.split("Usage:")[1].split("\n", 1)[1]
+    assert "--json" in rest
+
+
+def test_no_arguments_print_the_help(k3):
+    found = k3()
+    assert "generate" in found.out + found.err
+
+
+def test_the_version(k3):
+    assert re.fullmatch(r"k3 \d+\.\d+\.\d+\n", k3("--version").out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "No such command 'nothing'"),
+        (["generate", "--nothing"], "k3 generate --help lists what there is"),
+        (["generate", "--top-k", "many"], "Invalid value for '--top-k'"),
+        (["generate", "/no/such/folder"], "no directory '/no/such/folder'"),
+        (["compare"], "GOLDEN.npz"),
+    ],
+)
+def test_usage_errors_are_one_sentence_and_exit_2(k3, arguments, message):
+    found = k3(*arguments)
+    assert found.code == 2
+    assert found.out == ""
+    assert message in found.err
+    assert found.err.startswith("k3: ")
+    assert "Traceback" not in found.err
+
+
+def raising(monkeypatch, error):
+    def command(*_, **__):
+        raise error
+
+    monkeypatch.setattr(app, "get_command", lambda _: type("C", (), {"main": command}))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        errors.ConfigError,
+        errors.ShapeError,
+        errors.CheckpointError,
+        errors.ProofError,
+        errors.RequestError,
+    ],
+)
+def test_an_error_of_ours_is_its_sentence(k3, monkeypatch, kind):
+    raising(monkeypatch, kind("the rule: what came; what to do"))
+    found = k3("env")
+    assert (found.code, found.err) == (2, "k3: the rule: what came; what to do\n")
+
+
+def test_an_interruption_exits_130(k3, monkeypatch):
+    raising(monkeypatch, KeyboardInterrupt())
+    found = k3("env")
+    assert found.code == 130
+    assert "interrupted" in found.err
+
+
+def test_an_error_that_is_nobodys_fault_but_ours_keeps_its_traceback(k3, monkeypatch):
+    raising(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        k3("env")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_waiting_chat_with_130(checkpoint, number):
+    chat = subprocess.Popen(
+        [*K3, "chat", checkpoint, "--max-tokens", "2"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    chat.stdin.write(b"a line\n")
+    chat.stdin.flush()
+    # The answer's line end says that the model is loaded and chat waits again.
+    os.read(chat.stdout.fileno(), 1)
+    time.sleep(0.3)
+    chat.send_signal(number)
+    _, err = chat.communicate(timeout=60)
+    assert chat.returncode == 130
+    assert b"Traceback" not in err
+
+
+def test_a_reader_that_leaves_is_no_error(checkpoint):
+    program = " ".join([*K3, "generate", checkpoint, "-p", "x", "--max-tokens", "40"])
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{program} --ignore-eos | head -c 1"],
+        capture_output=True,
+    )
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr

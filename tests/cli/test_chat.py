@@ -1,0 +1,45 @@
+"""k3 chat: lines of a pipe in, continuations out."""
+
+import io
+import json
+
+import pytest
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    return lambda text: monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_each_line_is_continued_with_what_came_before(k3, checkpoint, typed):
+    arguments = ["chat", checkpoint, "--temperature", 0, "--max-tokens", 3, "--json"]
+    typed("ab\n\ncd\n")
+    first, second = map(json.loads, k3(*arguments).out.splitlines())
+    typed("ab\n/reset\ncd\n")
+    alone = json.loads(k3(*arguments).out.splitlines()[1])
+    assert len(first["ids"]) == len(second["ids"]) == 3
+    prompt = ",".join(map(str, [97, 98, *first["ids"], 99, 100]))
+    again = k3("generate", checkpoint, "--ids", prompt, *arguments[2:])
+    assert again.json["completions"][0]["ids"] == second["ids"]
+    reset = k3("generate", checkpoint, "-p", "cd", *arguments[2:])
+    assert reset.json["completions"][0]["ids"] == alone["ids"]
+
+
+def test_quit_ends_before_the_lines_do(k3, checkpoint, typed):
+    typed("/quit\nab\n")
+    found = k3("chat", checkpoint)
+    assert (found.code, found.out) == (0, "")
+
+
+def test_plain_answers_end_with_their_line(k3, checkpoint, typed):
+    typed("ab")
+    found = k3("chat", checkpoint, "--max-tokens", 2)
+    assert found.out.endswith("\n")
+    assert found.err == ""
+
+
+def test_chat_needs_a_tokenizer(k3, golden, typed):
+    typed("ab\n")
+    found = k3("chat", golden)
+    assert found.code == 2
+    assert "text needs a tokenizer" in found.err

@@ -1,0 +1,41 @@
+"""k3 convert: pack, unpack, reshard, and say so before."""
+
+import pytest
+
+from k3.cli.convert import parse_size
+from k3.errors import RequestError
+
+
+def test_unpacked_experts_compute_the_same(k3, golden, tmp_path):
+    assert k3("convert", golden, tmp_path / "dense", "--experts", "dense").code == 0
+    found = k3("compare", tmp_path / "dense", f"{golden}/golden.npz")
+    assert found.code == 0
+
+
+def test_a_dry_run_writes_nothing(k3, golden, tmp_path):
+    arguments = ["--max-shard", "300kB", "--dry-run", "--json"]
+    found = k3("convert", golden, tmp_path / "new", *arguments)
+    assert found.json["written"] is False
+    assert len(found.json["shards"]) > 3
+    assert not (tmp_path / "new").exists()
+    assert "nothing written" in k3("convert", golden, tmp_path / "x", "--dry-run").out
+
+
+def test_what_is_there_is_not_written_over(k3, golden, tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    found = k3("convert", golden, tmp_path)
+    assert found.code == 2
+    assert "is not empty" in found.err
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("300", 300), ("1.5kB", 1500), ("5 GB", 5 * 10**9)]
+)
+def test_sizes_are_decimal(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "5", "0", "-1GB", "5TB", "GB"][2:])
+def test_sizes_that_are_none_are_refused(text):
+    with pytest.raises(RequestError, match="--max-shard must be a size"):
+        parse_size(text)

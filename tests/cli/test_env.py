@@ -1,0 +1,33 @@
+"""k3 env: versions, and the command for each thing that is missing."""
+
+import sys
+
+from k3.cli import env
+
+
+def test_it_names_versions_and_threads(k3):
+    found = k3("env")
+    assert found.code == 0
+    assert "torch" in found.out
+    assert "threads" in found.out
+
+
+def test_json_has_every_extra(k3):
+    value = k3("env", "--json").json
+    assert {"vision", "train", "test", "dev"} <= set(value["extras"])
+    assert value["packages"]["numpy"][0].isdigit()
+
+
+def test_a_missing_extra_comes_with_its_command():
+    required = [
+        ("torch", None, "torch>=2"),
+        ("no-such-package", "draw", "no-such-package>=3"),
+        ("numpy", "draw", "numpy>=2"),
+    ]
+    assert env.extras(required) == {
+        "draw": {
+            "present": False,
+            "missing": ["no-such-package>=3"],
+            "install": f"{sys.executable} -m pip install 'no-such-package>=3'",
+        }
+    }
