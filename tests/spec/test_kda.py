@@ -110,7 +110,7 @@ def test_conv_history_window_and_sequence_agree(rng):
     for t in range(6):
         window = kda_layer.pack(list(x[t::-1]), 4)
         np.testing.assert_allclose(same(kda.short_conv, window, w), whole[t])
-    # Release.md section 3: y_t = sum_j w[c, j] x_{t-3+j}.
+    # The release: y_t = sum_j w[c, j] x_{t-3+j}.
     wanted = sum(w[:, j] * x[5 - 3 + j] for j in range(4))
     np.testing.assert_allclose(whole[5], wanted)
 
