@@ -17,6 +17,9 @@ TILE = 16
 
 MAX_TILE_DECAY = 80.0
 
+STEEP_AT_ONCE = 64
+"""Steeper tiles handled at once: each takes TILE times the memory of a plain one."""
+
 
 def gate(
     z: Float[Tensor, "*B H K"],
@@ -42,6 +45,7 @@ def step(
     v: Float[Tensor, "S H V"],
     g: Float[Tensor, "S H K"],
     beta: Float[Tensor, "S H"],
+    *,
     state: Float[Tensor, "S H V K"],
 ) -> tuple[Float[Tensor, "S H V"], Float[Tensor, "S H V K"]]:
     """Eq. 1 for one token of each of S sequences: (readout, state after it).
@@ -62,6 +66,7 @@ def recurrent(
     v: Float[Tensor, "T H V"],
     g: Float[Tensor, "T H K"],
     beta: Float[Tensor, "T H"],
+    *,
     state: Float[Tensor, "S H V K"],
     lens: tuple[int, ...],
 ) -> tuple[Float[Tensor, "T H V"], Float[Tensor, "S H V K"]]:
@@ -75,7 +80,7 @@ def recurrent(
     states = _Alive(state, layout)
     for n in layout.alive:
         inputs = [x[start : start + n] for x in parts]
-        out, states.current = step(*inputs, states.take(n))
+        out, states.current = step(*inputs, state=states.take(n))
         outs.append(out)
         start += n
     return _scatter(outs, v, layout), states.final()
@@ -87,36 +92,83 @@ def chunk(
     v: Float[Tensor, "T H V"],
     g: Float[Tensor, "T H K"],
     beta: Float[Tensor, "T H"],
+    *,
     state: Float[Tensor, "S H V K"],
     lens: tuple[int, ...],
 ) -> tuple[Float[Tensor, "T H V"], Float[Tensor, "S H V K"]]:
     """Eq. 4: the same function as `recurrent`, by tiles of 16 tokens.
 
     Inside a tile the corrected values solve a unit triangular system; between
-    tiles only the state passes. A tile whose decay would leave fp32's range goes
-    through the recurrence, which needs no reciprocal of a decay.
+    tiles only the state passes. A tile whose decay would leave fp32's range sums
+    the log-decay of each pair of tokens instead of factoring it, head by head.
     Cost: about 6 T H V K + 2 T H C (K + V) multiply-adds.
     Matches: spec.kda.chunk (fp32 1e-5 relative).
     """
     layout = tiles.tile(lens, TILE, q.device)
     qt, kt, vt, gt, bt = (_tiled(x, layout) for x in (q, k, v, g, beta.unsqueeze(-1)))
     G = gt.cumsum(-2)  # [N H C K]
-    last = G[..., -1:, :]
-    if last.numel() and not bool(last.amin() >= -MAX_TILE_DECAY):
-        return recurrent(q, k, v, g, beta, state, lens)
     decay = G.exp()
-    # exp(-G), not 1 / decay: the gradient of a quotient would square it.
-    k_up, k_down, q_down = kt * (-G).exp(), kt * decay, qt * decay
-    inner = (k_down @ k_up.mT).tril(-1) * bt
+    k_down, q_down = kt * decay, qt * decay
+    keys, queries, k_end = _within((qt, kt, gt, G, q_down, k_down))
     rhs = torch.cat([k_down, vt], -1) * bt
     # solve_triangular with unitriangular reads below the diagonal only: (I + A).
-    solved = torch.linalg.solve_triangular(inner, rhs, upper=False, unitriangular=True)
+    solved = torch.linalg.solve_triangular(
+        keys.tril(-1) * bt, rhs, upper=False, unitriangular=True
+    )
     w, u = solved.split([k.shape[-1], v.shape[-1]], -1)
     read, new, final = _scan(
-        w, u, q_down, kt * (last - G).exp(), last.exp(), state, layout
+        w, u, q_down, k_end, end=decay[..., -1:, :], state=state, layout=layout
     )
-    out = read + (q_down @ k_up.mT).tril() @ new
+    # A token reads its own value undecayed: through G the gradients would cancel.
+    own = (qt * kt).sum(-1, keepdim=True) * new
+    out = read + own + queries.tril(-1) @ new
     return _scatter([out.transpose(1, 2).flatten(0, 1)], v, layout), final
+
+
+def _within(tile: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores of a tile's keys and queries with its keys j < i, and its keys at its end.
+
+    `tile` is q, k, g, G = cumsum g, q exp G, k exp G, each [N H C K]. Every matrix
+    goes its own way, so that no neighbour changes how a sequence is rounded.
+    """
+    flat = [x.flatten(0, 1) for x in tile]
+    # A NaN is steep too.
+    steep = ~(flat[3][:, -1].amin(-1) >= -MAX_TILE_DECAY)
+    if not bool(steep.any()):
+        parts = [_by_product(flat)]
+    else:
+        parts = [_by_product([x[~steep] for x in flat])]
+        some = zip(*(x[steep].split(STEEP_AT_ONCE) for x in flat[:3]), strict=True)
+        parts += [_by_sums(*part) for part in some]
+    found = [torch.cat(x) if len(x) > 1 else x[0] for x in zip(*parts, strict=True)]
+    if len(parts) > 1:
+        place = torch.argsort(steep.int(), stable=True).argsort()
+        found = [x[place] for x in found]
+    a, b, c = (x.unflatten(0, tile[0].shape[:2]) for x in found)
+    return a, b, c
+
+
+def _by_product(tile: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Factor each pair's decay: exp(G_i - G_j) = exp(G_i) exp(-G_j)."""
+    _, k, g, G, q_down, k_down = tile
+    # exp(-G), not 1 / exp(G): the gradient of a quotient would square it.
+    up = (k * (-G).exp()).mT
+    # A suffix sum, not G[-1] - G: the gradients of the last token would cancel.
+    after = g[:, 1:].flip(1).cumsum(1).flip(1)
+    k_end = torch.cat([k[:, :-1] * after.exp(), k[:, -1:]], 1)
+    return k_down @ up, q_down @ up, k_end
+
+
+def _by_sums(
+    q: Float[Tensor, "N C K"], k: Float[Tensor, "N C K"], g: Float[Tensor, "N C K"]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sum each pair's log-decay: no reciprocal, no difference, any decay to -inf."""
+    later = torch.ones(g.shape[1], g.shape[1], dtype=torch.bool, device=g.device)
+    later = later.triu(1)[..., None]  # [j i 1]
+    steps = torch.where(later, g[:, None], 0).cumsum(-2)  # [N j i K]
+    kept = k[:, :, None] * steps.exp()
+    keys, queries = ((kept * x[:, None]).sum(-1).mT for x in (k, q))
+    return keys, queries, kept[:, :, -1]
 
 
 def _scan(
@@ -124,6 +176,7 @@ def _scan(
     u: Tensor,
     q_down: Tensor,
     k_end: Tensor,
+    *,
     end: Tensor,
     state: Tensor,
     layout: tiles.Tiles,
@@ -183,8 +236,8 @@ def _tiled(x: Tensor, layout: tiles.Tiles) -> Tensor:
 
 
 def _scatter(outs: list[Tensor], like: Tensor, layout: tiles.Tiles) -> Tensor:
-    """Tile slots back to tokens [T H V]."""
+    """Tile slots back to tokens [T H V]; `like` is as empty as they where none are."""
     if not outs:
-        return torch.zeros_like(like)
+        return like
     flat = torch.cat(outs) if len(outs) > 1 else outs[0]
     return flat if layout.whole else flat[layout.slots]

@@ -31,8 +31,13 @@ class Tiles:
 
 
 @lru_cache(maxsize=64)
+@torch.inference_mode(False)
 def tile(lens: tuple[int, ...], size: int, device: torch.device) -> Tiles:
-    """Lay sequences of these lengths out in tiles of `size` tokens."""
+    """Lay sequences of these lengths out in tiles of `size` tokens.
+
+    A layout outlives the call, so it is never made of inference tensors, which a
+    backward pass could not save.
+    """
     counts = [-(-n // size) for n in lens]
     order = sorted(range(len(lens)), key=lambda s: -counts[s])
     starts = [sum(lens[:s]) for s in range(len(lens))]
@@ -50,12 +55,12 @@ def tile(lens: tuple[int, ...], size: int, device: torch.device) -> Tiles:
     flat = rows.flatten()
     slots = torch.zeros(total + 1, dtype=torch.int64)
     slots[flat] = torch.arange(len(flat))
-    inverse = torch.argsort(torch.tensor(order))
+    by_length = torch.tensor(order, dtype=torch.int64)
     return Tiles(
         rows=rows.to(device),
         slots=slots[:total].to(device),
-        order=torch.tensor(order).to(device),
-        inverse=inverse.to(device),
+        order=by_length.to(device),
+        inverse=torch.argsort(by_length).to(device),
         alive=alive,
         whole=bool(torch.equal(flat, torch.arange(total))),
     )

@@ -45,10 +45,10 @@ def advance(
     """Run KDA's memory over tokens: (what they read, the memory after them)."""
     shape, tokens = new.v.shape, [x.flatten(0, 1) for x in (q, *new.tensors()[1:])]
     if lens is None and shape[1] == 1:
-        out, state = kda.step(*tokens, state)
+        out, state = kda.step(*tokens, state=state)
     else:
         lens = lens or (shape[1],) * shape[0]
-        out, state = kda.chunk(*tokens, state, lens)
+        out, state = kda.chunk(*tokens, state=state, lens=lens)
     return out.view(shape), state
 
 
