@@ -109,6 +109,7 @@ def absorbed(
     rows: Float[Tensor, "P page row"],
     table: Int[Tensor, "B M"] | None,
     lens: tuple[int, ...],
+    *,
     latent_dim: int,
     scale: float,
 ) -> Float[Tensor, "B H T latent"]:

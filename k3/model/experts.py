@@ -85,16 +85,8 @@ class Experts(nn.Module):
                 x = stack[e]
                 destination[f"{prefix}{e}.{suffix}"] = x if keep_vars else x.detach()
 
-    def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: Any,
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        _, strict, missing_keys, unexpected_keys, error_msgs = rest
         known = set()
         for suffix, stack in self.stored().items():
             for e in range(self.num_experts):

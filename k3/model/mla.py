@@ -103,7 +103,12 @@ class MLA(nn.Module):
         latent = q[..., : self.nope] @ W[:, : self.nope]
         query = torch.cat([latent, q[..., self.nope :]], -1)
         out = mla.absorbed(
-            query, cache.rows, cache.table, cache.lens, self.latent, self.scale
+            query,
+            cache.rows,
+            cache.table,
+            cache.lens,
+            latent_dim=self.latent,
+            scale=self.scale,
         )
         return out @ W[:, self.nope :].mT
 
