@@ -1,0 +1,1 @@
+"""The proof kernel and what surrounds it; knows nothing of K3."""

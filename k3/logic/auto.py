@@ -1,0 +1,234 @@
+"""Tactics: they search, the kernel decides. Untrusted."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+
+from k3.errors import ProofError
+from k3.logic import constants, kernel, psatz, rewrite, smt
+from k3.logic.induction import induct_list, induct_nat
+from k3.logic.kernel import Thm
+from k3.logic.match import Pattern, opened, subterms
+from k3.logic.sorts import INT, REAL
+from k3.logic.syntax import conj, cons, forall, fresh, implies, integer, nil
+from k3.logic.terms import BINDERS, Symbol, Term, make, subst
+
+ROUNDS = 4
+MOST_FACTS = 400
+DEPTH = 60
+
+
+def lemma(prove: Callable[[], Thm]) -> Callable[[], Thm]:
+    """A proof that runs once in a session."""
+
+    @wraps(prove)
+    def once() -> Thm:
+        memo = smt.current().memo
+        if prove not in memo:
+            memo[prove] = prove()
+        th: Thm = memo[prove]
+        return th
+
+    return once
+
+
+def suppose(*phis: Term) -> list[Thm]:
+    """One assumption for each statement."""
+    return [kernel.assume(p) for p in phis]
+
+
+def close(variables: Sequence[Term], hyps: Sequence[Thm], th: Thm) -> Thm:
+    """∀variables. hyps ⇒ th."""
+    for h in reversed(hyps):
+        th = kernel.discharge(h.concl, th)
+    return kernel.generalize(variables, th) if variables else th
+
+
+def parts(th: Thm) -> list[Thm]:
+    """Every part of nested conjunctions."""
+    if th.concl.op != "and":
+        return [th]
+    return [
+        p for i in range(len(th.concl.args)) for p in parts(kernel.conj_elim(th, i))
+    ]
+
+
+def have(goal: Term, *by: Thm, degree: int = 1) -> Thm:
+    """The goal from these facts: by a certificate if there is one, else by solvers."""
+    if goal.op == "and":
+        return kernel.conj_intro(*(have(g, *by, degree=degree) for g in goal.args))
+    facts = [p for th in by for p in parts(th)]
+    for f in facts:
+        if f.concl is goal:
+            return f
+    arithmetic = goal.op in ("<=", "<") or (
+        goal.op == "=" and goal.args[0].sort in (INT, REAL)
+    )
+    if arithmetic:
+        numeric = [f for f in facts if _speaks_of_numbers(f.concl)]
+        try:
+            return psatz.prove(goal, numeric, degree=degree)
+        except ProofError:
+            pass
+    return kernel.ground(goal, by)
+
+
+def exact(goal: Term, *by: Thm, degree: int = 1) -> Thm:
+    """The goal from these facts, by a certificate only."""
+    return psatz.prove(goal, [p for th in by for p in parts(th)], degree=degree)
+
+
+def _speaks_of_numbers(t: Term) -> bool:
+    if t.op == "not":
+        return _speaks_of_numbers(t.args[0])
+    if t.op == "=":
+        return t.args[0].sort in (INT, REAL)
+    return t.op in ("<=", "<")
+
+
+def use(rule: Thm, *premises: Thm) -> Thm:
+    """The conclusion of an implication, its premises proved from these facts."""
+    while rule.concl.op == "=>":
+        rule = kernel.mp(rule, have(rule.concl.args[0], *premises))
+    return rule
+
+
+def unfold(symbol: Symbol, *args: Term | int) -> Thm:
+    """The defining equation of an explicit definition at these arguments."""
+    (law,) = constants.laws(symbol)
+    return law(*args) if args else law
+
+
+def at_zero(symbol: Symbol, *others: Term | int) -> Thm:
+    """The first equation of a recursive definition."""
+    law = constants.laws(symbol)[0]
+    return law(*others) if others else law
+
+
+def at_next(symbol: Symbol, *values: Term | int) -> Thm:
+    """The second equation: the smaller parts first, then the other parameters."""
+    return constants.laws(symbol)[1](*values)
+
+
+# ------------------------------------------------------------------ saturation
+
+
+def saturate(
+    goal: Term,
+    by: Sequence[Thm],
+    defs: Sequence[Symbol] = (),
+    rounds: int = ROUNDS,
+) -> list[Thm]:
+    """Ground instances of lemmas and definitions that speak of the goal."""
+    out: dict[Term, Thm] = {}
+    patterns: list[Pattern] = []
+    for d in defs:
+        for law in constants.laws(d):
+            _sort_in(law, True, patterns, out)
+    for th in by:
+        _sort_in(th, False, patterns, out)
+    for _ in range(rounds):
+        candidates = _candidates(goal, list(out.values()))
+        size = len(out)
+        for p in patterns:
+            for th in p.instances(candidates):
+                out.setdefault(th.concl, th)
+                if len(out) > MOST_FACTS:
+                    return list(out.values())
+        if len(out) == size:
+            break
+    return list(out.values())
+
+
+def _sort_in(
+    th: Thm, definition: bool, patterns: list[Pattern], out: dict[Term, Thm]
+) -> None:
+    for p in parts(th):
+        if p.concl.op == "forall":
+            patterns.append(Pattern(p, definition=definition))
+        else:
+            out.setdefault(p.concl, p)
+
+
+def _candidates(goal: Term, facts: list[Thm]) -> list[Term]:
+    """Subterms, also after rewriting by known ground equations and in ite branches."""
+    ts = [goal, *(th.concl for th in facts)]
+    rules: dict[Term, Term] = {}
+    for th in facts:
+        c = th.concl.args[1] if th.concl.op == "=>" else th.concl
+        if c.op == "=" and c.args[0].op in ("const", "call"):
+            rules.setdefault(*c.args)
+    memo: dict[Term, Term] = {}
+    ts += [_simple(t, rules, memo, 0) for t in ts]
+    branches = [b for t in subterms(ts) for b in _branches(t)]
+    ts += [_simple(b, rules, memo, 0) for b in branches]
+    return [t for t in subterms(ts) if t.op in ("const", "call")]
+
+
+def _simple(t: Term, rules: dict[Term, Term], memo: dict[Term, Term], k: int) -> Term:
+    if t not in memo and k < DEPTH:
+        memo[t] = t
+        new = t
+        if t.args and t.op not in BINDERS:
+            inner = [_simple(a, rules, memo, k + 1) for a in t.args]
+            new = make(t.op, inner, t.data)
+        if rules.get(new, new) is not new:
+            new = _simple(rules[new], rules, memo, k + 1)
+        memo[t] = new
+    return memo.get(t, t)
+
+
+def _branches(t: Term) -> list[Term]:
+    out = []
+    for i, a in enumerate(t.args):
+        if t.op == "const" and a.op == "ite":
+            for b in a.args[1:]:
+                out.append(make("const", (*t.args[:i], b, *t.args[i + 1 :]), t.data))
+    return out
+
+
+# ---------------------------------------------------------------------- provers
+
+
+def auto(
+    goal: Term,
+    by: Sequence[Thm] = (),
+    defs: Sequence[Symbol] = (),
+    rounds: int = ROUNDS,
+) -> Thm:
+    """The goal: strip quantifiers and premises, rewrite, else saturate and ask."""
+    if goal.op == "forall":
+        vs, body = opened(goal)
+        return kernel.generalize(vs, auto(body, by, defs, rounds))
+    if goal.op == "=>":
+        (h,) = suppose(goal.args[0])
+        inner = auto(goal.args[1], [*by, *parts(h)], defs, rounds)
+        return kernel.discharge(h.concl, inner)
+    if goal.op == "and":
+        return kernel.conj_intro(*(auto(g, by, defs, rounds) for g in goal.args))
+    if goal.op == "=":
+        equations = [law for d in defs for law in constants.laws(d)]
+        try:
+            return rewrite.equal(goal, [*equations, *by], by)
+        except ProofError:
+            pass
+    return have(goal, *saturate(goal, by, defs, rounds))
+
+
+def by_induction(
+    x: Term,
+    phi: Term,
+    by: Sequence[Thm] = (),
+    defs: Sequence[Symbol] = (),
+    rounds: int = ROUNDS,
+) -> Thm:
+    """∀x. φ by induction on a list or (with 0 ≤ x) an integer."""
+    if x.sort == INT:
+        n = fresh(str(x.data), INT)
+        at, up = {x: integer(0)}, {x: n + 1}
+        step = implies(conj(integer(0) <= n, subst(phi, {x: n})), subst(phi, up))
+        base = auto(subst(phi, at), by, defs, rounds)
+        return induct_nat(x, phi, base, auto(forall([n], step), by, defs, rounds))
+    h, t = fresh("h", x.sort.args[0]), fresh("t", x.sort)
+    base = auto(subst(phi, {x: nil(h.sort)}), by, defs, rounds)
+    step = implies(subst(phi, {x: t}), subst(phi, {x: cons(h, t)}))
+    return induct_list(x, phi, base, auto(forall([h, t], step), by, defs, rounds))

@@ -1,0 +1,86 @@
+"""Search for arithmetic certificates. Untrusted: the kernel checks what is found."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Any
+
+from k3.errors import ProofError
+from k3.logic import kernel, polynomial, smt
+from k3.logic.kernel import Thm
+from k3.logic.polynomial import Entry, Fact, Poly
+from k3.logic.terms import Term
+
+MOST_CONDITIONS = 8
+
+
+def prove(goal: Term, by: Sequence[Thm] = (), *, degree: int = 1) -> Thm:
+    """The goal from the facts, by products of at most `degree` of them."""
+    known = [p.concl for p in by]
+    where = polynomial.conditions([*known, goal])
+    if len(where) > MOST_CONDITIONS:
+        raise ProofError(f"{len(where)} conditions are too many for one certificate")
+    proof: dict[tuple[bool, ...], Any] = {}
+    for bits in range(2 ** len(where)):
+        case = tuple(bool(bits >> i & 1) for i in range(len(where)))
+        facts = kernel.case_facts(known, where, case)
+        cases = dict(zip(where, case, strict=True))
+        proof[case] = [
+            _search(facts + more, degree) for more in polynomial.branches(goal, cases)
+        ]
+    return kernel.certificate(goal, by, proof)
+
+
+def _search(facts: list[Fact], degree: int) -> list[Entry]:
+    for d in range(1, degree + 1):
+        entries = _solve(facts, _products(facts, d))
+        if entries is not None:
+            return entries
+    raise ProofError(f"no certificate of degree {degree} was found")
+
+
+def _products(facts: list[Fact], degree: int) -> list[tuple[int, ...]]:
+    indices = [i for i, f in enumerate(facts) if f.poly or f.kind == ">"]
+    return [
+        chosen
+        for d in range(1, degree + 1)
+        for chosen in combinations_with_replacement(indices, d)
+    ]
+
+
+def _solve(facts: list[Fact], products: list[tuple[int, ...]]) -> list[Entry] | None:
+    """Multipliers that make the combination a contradiction: a linear program."""
+    smt.versions()
+    import z3
+
+    solver = z3.Solver()
+    solver.set("timeout", 10_000)
+    weights = [z3.Real(f"w{i}") for i in range(len(products))]
+    gap = z3.Real("gap")
+    columns: dict[tuple[int, ...], list[Any]] = {(): []}
+    strict = [gap]
+    for w, chosen in zip(weights, products, strict=True):
+        kinds = [facts[i].kind for i in chosen]
+        if "=" not in kinds:
+            solver.add(w >= 0)
+        if all(k == ">" for k in kinds):
+            strict.append(w)
+        for m, c in _product(facts, chosen).items():
+            term = w * z3.Q(c.numerator, c.denominator)
+            columns.setdefault(m, []).append(term)
+    for m, terms in columns.items():
+        solver.add(z3.Sum([*terms, gap] if m == () else terms) == 0)
+    solver.add(gap >= 0, z3.Sum(strict) > 0)
+    if solver.check() != z3.sat:
+        return None
+    model = solver.model()
+    values = [model.eval(w, model_completion=True).as_fraction() for w in weights]
+    found = zip(products, values, strict=True)
+    return [Entry(p, Fraction(str(v))) for p, v in found if v != 0]
+
+
+def _product(facts: list[Fact], chosen: tuple[int, ...]) -> Poly:
+    out: Poly = {(): Fraction(1)}
+    for i in chosen:
+        out = polynomial.mul(out, facts[i].poly)
+    return out
