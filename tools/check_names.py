@@ -19,7 +19,7 @@ DOTTED = re.compile(r"k3(\.\w+)+")
 QUALIFIED = re.compile(r"[\w./]+:[A-Za-z_][\w.]*")
 PATH = re.compile(r"[\w.@-]+(/[\w.@-]+)*/?")
 SUFFIXES = (".py", ".md", ".toml", ".txt", ".npz", ".json", ".sh", "/")
-MATCHES = re.compile(r"Matches:\s+([\w.]+\w)")
+MATCHES = re.compile(r"Matches:\s+(?:k3\.)?((?:spec|graph|kernels|model)\.[\w.]*\w)")
 # Written by the commands of the documents, or part of a checkpoint.
 NOT_OURS = ("model.safetensors.index.json", "config.json", "tokenizer_config.json")
 
@@ -109,8 +109,7 @@ def docstring_problems() -> Iterator[str]:
     for path in sorted((ROOT / "k3").rglob("*.py")):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             for name in MATCHES.findall(line):
-                dotted = name if name.startswith("k3.") else f"k3.{name}"
-                if not symbols.exists(dotted):
+                if not symbols.exists(f"k3.{name}"):
                     yield f"{path.relative_to(ROOT)}:{number}: Matches: {name}: no such"
 
 

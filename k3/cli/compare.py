@@ -1,27 +1,20 @@
 """`k3 compare`: a checkpoint against numbers of the released model."""
 
-from typing import Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from k3.cli import loading, options, output
 from k3.errors import RequestError
+
+if TYPE_CHECKING:
+    from k3.verify import Report
 
 CHECK_FAILED = 1
 
 
 def compare(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[MODEL] GOLDEN.npz",
-            help="MODEL may be left out, or -, if the file names its weights by salt.",
-        ),
-    ],
+    files: options.ModelAndGolden,
     *,
-    tolerance: Annotated[
-        float | None, typer.Option(help="Instead of the dtype's own: docs/limits.md.")
-    ] = None,
+    tolerance: options.Tolerance = None,
     dtype: options.Dtype = "auto",
     device: options.Device = "auto",
     experts: options.Experts = "packed",
@@ -45,17 +38,21 @@ def compare(
         chosen = loading.pick_dtype(dtype, where)
         model = seeded_model(golden, dtype=chosen, device=where)
     else:
-        model = loading.load(
-            files[0], dtype=dtype, device=device, experts=experts
-        ).model
+        loaded = loading.load(files[0], dtype=dtype, device=device, experts=experts)
+        model = loaded.model
     found = run(model, golden, tolerance=tolerance)
     if json:
         output.json_value(found.to_dict())
     else:
-        for entry in found.entries:
-            print(entry.line())
-        if found.unknown:
-            print(f"not compared: {', '.join(found.unknown)}")
-        first = found.first
-        print(f"first difference: {first.name}" if first else "all agree")
+        print_report(found)
     return 0 if found.ok else CHECK_FAILED
+
+
+def print_report(found: "Report") -> None:
+    """A line for each tensor, what was left out, and the verdict."""
+    for entry in found.entries:
+        print(entry.line())
+    if found.unknown:
+        print(f"not compared: {', '.join(found.unknown)}")
+    first = found.first
+    print(f"first difference: {first.name}" if first else "all agree")

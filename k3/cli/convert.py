@@ -1,9 +1,6 @@
 """`k3 convert`: pack or unpack MXFP4 experts, cut into other shards."""
 
 import re
-from typing import Annotated
-
-import typer
 
 from k3.cli import options, output
 from k3.errors import RequestError
@@ -12,23 +9,12 @@ UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 def convert(
-    source: Annotated[
-        str, typer.Argument(metavar="SRC", help="A checkpoint folder, or tiny.")
-    ],
-    target: Annotated[
-        str, typer.Argument(metavar="DST", help="A new folder; never written over.")
-    ],
+    source: options.Source,
+    target: options.Target,
     *,
-    experts: Annotated[
-        str, typer.Option(help="packed (MXFP4), dense (bfloat16), or keep.")
-    ] = "keep",
-    max_shard: Annotated[
-        str, typer.Option(metavar="SIZE", help="Most bytes in a file: 500MB, 5GB.")
-    ] = "5GB",
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Say what would be written, write nothing."),
-    ] = False,
+    experts: options.Storage = "keep",
+    max_shard: options.MaxShard = "5GB",
+    dry_run: options.DryRun = False,
     json: options.Json = False,
 ) -> None:
     """Write a checkpoint with its experts packed or unpacked, or in other shards.

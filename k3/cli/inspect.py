@@ -1,9 +1,5 @@
 """`k3 inspect`: what a checkpoint is, from its headers alone."""
 
-from typing import Annotated
-
-import typer
-
 from k3.cli import options, output
 
 CHECK_FAILED = 1
@@ -12,17 +8,9 @@ RECIPES = ("released", "paper")
 
 
 def inspect(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="A folder, a config.json, tiny, or the configs released and paper.",
-        ),
-    ] = "tiny",
+    model: options.ModelOrConfig = "tiny",
     *,
-    tokens: Annotated[
-        int, typer.Option(help="Context length for the memory figures.")
-    ] = 4096,
+    tokens: options.ContextTokens = 4096,
     json: options.Json = False,
 ) -> int:
     """Config and tensor verdicts, parameters, bytes, memory; exit 1 for a bad one.

@@ -58,3 +58,40 @@ StopId = Annotated[
 IgnoreEos = Annotated[
     bool, typer.Option("--ignore-eos", help="Go on after the end-of-message token.")
 ]
+# Of compare, inspect and convert.
+ModelAndGolden = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[MODEL] GOLDEN.npz",
+        help="MODEL may be left out, or -, if the file names its weights by salt.",
+    ),
+]
+Tolerance = Annotated[
+    float | None, typer.Option(help="Instead of the dtype's own: docs/limits.md.")
+]
+ModelOrConfig = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A folder, a config.json, tiny, or the configs released and paper.",
+    ),
+]
+ContextTokens = Annotated[
+    int, typer.Option("--tokens", help="Context length for the memory figures.")
+]
+Source = Annotated[
+    str, typer.Argument(metavar="SRC", help="A checkpoint folder, or tiny.")
+]
+Target = Annotated[
+    str, typer.Argument(metavar="DST", help="A new folder; never written over.")
+]
+Storage = Annotated[
+    str,
+    typer.Option("--experts", help="packed (MXFP4), dense (bfloat16), or keep."),
+]
+MaxShard = Annotated[
+    str, typer.Option(metavar="SIZE", help="Most bytes in a file: 500MB, 5GB.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be written, write nothing.")
+]
