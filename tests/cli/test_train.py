@@ -1,0 +1,64 @@
+"""k3 train: the recipe that it runs, and what it prints; the loop has its own tests."""
+
+import pytest
+
+from k3.train import pretrain
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Record what would be trained instead of training."""
+    calls = []
+
+    def run(recipe, out, **options):
+        calls.append((recipe, out, options))
+        return pretrain.Result(
+            directory=str(out),
+            steps=recipe.steps,
+            tokens=recipe.steps * 2048,
+            tokens_in_epoch=100_000,
+            seconds=9.5,
+            bits_per_byte=2.25,
+            xz=2.5,
+            xz_alone=2.75,
+            kneser_ney=2.0,
+        )
+
+    monkeypatch.setattr(pretrain, "run", run)
+    return calls
+
+
+def test_settings_reach_the_recipe_and_the_card(k3, runs, tmp_path):
+    values = ["--set", "steps=7", "--set", "learning_rate=0.001"]
+    found = k3("train", "tiny", "--out", tmp_path / "run", *values)
+    assert found.code == 0
+    ((recipe, out, options),) = runs
+    assert (recipe.steps, recipe.learning_rate) == (7, 0.001)
+    assert out == str(tmp_path / "run")
+    assert options["command"] == f"k3 train tiny --out {out} " + " ".join(values)
+    assert "2.250 bits per byte" in found.out
+    assert f"k3 generate {out}" in found.out
+
+
+def test_json_is_the_result(k3, runs):
+    found = k3("train", "--set", "steps=3", "--resume", "--json")
+    assert found.json["steps"] == 3
+    assert runs[0][1] == "runs/tiny"
+    assert runs[0][2]["resume"] is True
+    assert runs[0][2]["quiet"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["large"], "RECIPE must be one of tiny: got 'large'"),
+        (["--set", "stepz=3"], "no setting 'stepz'"),
+        (["--set", "steps=few"], "steps must be of type int"),
+        (["--set", "steps=0"], "steps must be at least 1"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(k3, runs, arguments, message):
+    found = k3("train", *arguments)
+    assert found.code == 2
+    assert message in found.err
+    assert runs == []
