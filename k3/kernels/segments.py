@@ -16,11 +16,13 @@ def lengths(cu_seqlens: Tensor | Sequence[int], num_tokens: int) -> tuple[int, .
     Raises: ShapeError.
     """
     raw = cu_seqlens.tolist() if isinstance(cu_seqlens, Tensor) else cu_seqlens
-    bounds = [int(b) for b in raw]
-    falls = any(b < a for a, b in pairwise(bounds))
-    if len(bounds) < 2 or bounds[0] != 0 or bounds[-1] != num_tokens or falls:
+    bounds = list(raw) if isinstance(raw, Sequence) else [raw]
+    whole = all(hasattr(b, "__index__") for b in bounds)
+    falls = whole and any(b < a for a, b in pairwise(bounds))
+    ends = len(bounds) > 1 and bounds[0] == 0 and bounds[-1] == num_tokens
+    if not whole or falls or not ends:
         raise errors.ShapeError(
             "cu_seqlens must start at 0, never fall and end at the number of tokens "
             f"({num_tokens}): got {bounds}; pass the cumulative lengths"
         )
-    return tuple(b - a for a, b in pairwise(bounds))
+    return tuple(int(b - a) for a, b in pairwise(bounds))

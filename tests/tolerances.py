@@ -1,0 +1,28 @@
+"""The one table of tolerances, by operation and dtype.
+
+An error is the largest difference over the largest value wanted (`small.gap`). No
+number here is loosened without a line in CHANGELOG.md.
+"""
+
+import torch
+
+BY_OPERATION = {
+    # KDA's chunk form and short convolution against the token recurrence.
+    "kda": {torch.float32: 1e-5, torch.float64: 1e-10},
+    "conv": {torch.float32: 1e-6, torch.float64: 1e-10},
+    # Attention in passes, absorbed or paged, against one softmax over expanded keys.
+    "mla": {torch.float32: 1e-5, torch.float64: 1e-12},
+    "attn_res": {torch.float32: 1e-6, torch.float64: 1e-12, torch.bfloat16: 2e-2},
+    "moe": {torch.float32: 1e-5, torch.float64: 1e-12},
+    "norm": {torch.float32: 1e-6, torch.float64: 1e-12, torch.bfloat16: 1e-2},
+    "situ": {torch.float32: 1e-6, torch.float64: 1e-12, torch.bfloat16: 1e-2},
+    # Streaming, chunked and packed passes against the whole sequence: logits, state.
+    "state": {torch.float32: 2e-5, torch.float64: 1e-11},
+    # A narrow trunk against the same weights in fp64.
+    "model": {torch.float32: 2e-5, torch.bfloat16: 1e-1, torch.float16: 2e-2},
+}
+
+
+def of(operation: str, dtype: torch.dtype) -> float:
+    """The tolerance of an operation in a dtype."""
+    return BY_OPERATION[operation][dtype]
