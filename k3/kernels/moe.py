@@ -26,7 +26,7 @@ def top_k(values: Float[Tensor, "T E"], k: int) -> Int[Tensor, "T k"]:
     best, index = torch.topk(values, more, -1)
     # torch.topk leaves the order of ties open: only then pay for a stable sort.
     if bool((best[:, 1:] == best[:, :-1]).any()):
-        index = torch.sort(values, -1, descending=True, stable=True).indices
+        index = torch.sort(values, stable=True, dim=-1, descending=True).indices
     return index[:, :k]
 
 
