@@ -83,8 +83,6 @@ def mapped(tensors: dict[str, Stored]) -> dict[str, Tensor]:
         if stored.file not in pages:
             with stored.file.open("rb") as stream:
                 page = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-            # No reading ahead: the next expert in the file may never be used.
-            page.madvise(mmap.MADV_RANDOM)
             pages[stored.file] = page
         views[name] = _view(pages[stored.file], stored)
     return views

@@ -69,9 +69,10 @@ def examine(
         folder=folder, config=config, experts=_storage(tensors), tensors=tensors
     )
     listed = {name for shard in files.values() for name in shard}
-    wrong += _missing(found, listed) if known else []
+    wanted = table(config, found.experts)
+    wrong += _missing(found, wanted, listed) if known else []
     good: list[str] = []
-    wrong += _against_table(found, good)
+    wrong += _against_table(found, wanted, good)
     if values:
         wrong += _values(found, good)
     return found, wrong
@@ -115,16 +116,17 @@ def _against_index(
                 yield f"{name} is in {shard} but not in the index"
 
 
-def _missing(found: Survey, listed: set[str]) -> Iterator[str]:
+def _missing(found: Survey, wanted: names.Table, listed: set[str]) -> Iterator[str]:
     """Yield what no file and no index names; the rest was named with its shard."""
-    for name, (shape, dtype) in table(found.config, found.experts).items():
+    for name, (shape, dtype) in wanted.items():
         if name not in found.tensors and name not in listed:
             yield f"{name} is missing: expected {dtype} {shape}"
 
 
-def _against_table(found: Survey, good: list[str]) -> Iterator[str]:
+def _against_table(
+    found: Survey, wanted: names.Table, good: list[str]
+) -> Iterator[str]:
     """Yield what is unexpected or of another shape or dtype; fill `good`."""
-    wanted = table(found.config, found.experts)
     for name, stored in found.tensors.items():
         if name not in wanted:
             yield f"{name} is unexpected: the config has no such tensor"

@@ -82,6 +82,14 @@ def test_dense_model_saved_dense_and_packed(small, tmp_path, tensors_of):
     assert torch.equal(stored[f"{at}_scale"], scale)
 
 
+def test_a_model_without_experts_keeps_its_config(small, tmp_path):
+    model = small(first_k_dense_replace=4)
+    for experts in (None, "dense", "packed"):
+        save(model, tmp_path, experts=experts)
+        assert same(load(tmp_path).state_dict(), model.state_dict())
+        assert K3Config.load(tmp_path) == model.config
+
+
 def test_dequantized_packs_again_without_loss(tiny, tmp_path):
     model = load(tiny, experts="dequantized")
     save(model, tmp_path, experts="packed")

@@ -157,3 +157,25 @@ def test_report_52_nan_scale_is_refused_by_name(copied, edit, refused):
     for name in names:
         assert f"{name} has scale byte 255" in message
     assert "2 problems" in message
+
+
+def test_a_tensor_in_two_shards(copied, refused):
+    (copied / INDEX).unlink()
+    first = copied / shard(1)
+    first.write_bytes((copied / shard(2)).read_bytes())
+    message = refused(copied)
+    twice = "language_model.lm_head.weight"
+    assert f"{twice} is in {shard(1)} and in {shard(2)}" in message
+
+
+def test_without_an_index_a_lost_shard_is_one_problem(copied, refused):
+    (copied / INDEX).unlink()
+    (copied / shard(2)).unlink()
+    message = refused(copied)
+    assert "1 problem\n" in message
+    assert f"{shard(2)} is absent" in message
+    with (copied / shard(1)).open("r+b") as stream:
+        stream.truncate(1000)
+    message = refused(copied)
+    assert "2 problems\n" in message
+    assert "is cut off" in message
