@@ -18,7 +18,7 @@ def attend(
     k: Float[Tensor, "B H S dim"],
     v: Float[Tensor, "B H S V"],
     scale: float,
-    workspace: int = WORKSPACE_TOKENS,
+    workspace: int | None = None,
 ) -> Float[Tensor, "B H T V"]:
     """Causal attention of the last T of S tokens, softmax in fp32 or wider.
 
@@ -27,6 +27,7 @@ def attend(
     Matches: spec.mla.attend.
     """
     T, S = q.shape[2], k.shape[2]
+    workspace = workspace or WORKSPACE_TOKENS
     if S > max(workspace, T):
 
         def read(start: int, stop: int) -> tuple[Tensor, Tensor]:
@@ -45,22 +46,23 @@ def attend(
 
 def partial(
     q: Float[Tensor, "*B T dim"],
-    k: Float[Tensor, "*B S dim"],
-    v: Float[Tensor, "*B S V"],
+    k: Float[Tensor, "*#B S dim"],
+    v: Float[Tensor, "*#B S V"],
     scale: float,
     seen: Tensor | None = None,
 ) -> tuple[Float[Tensor, "*B T V"], Float[Tensor, "*B T"]]:
     """Attention over one part of the context: (output, log-sum-exp of its scores).
 
     `seen` is True where attention is allowed. A query that sees nothing gives
-    output 0 and log-sum-exp -inf, even where v holds NaN.
+    output 0 and log-sum-exp -inf, even where v holds NaN. Heads may share k and v.
     """
     scores = precision.wide(q @ k.mT) * scale
     if seen is not None:
         scores = scores.masked_fill(~seen, -torch.inf)
     lse = torch.logsumexp(scores, -1)
     p = torch.exp(scores - lse.masked_fill(lse == -torch.inf, 0)[..., None])
-    return precision.wide(p.to(v.dtype) @ v), lse
+    out = precision.wide(p.to(v.dtype) @ v)
+    return out.masked_fill((lse == -torch.inf)[..., None], 0), lse
 
 
 def merge(
@@ -82,14 +84,14 @@ def attend_in_passes(
     read: Callable[[int, int], tuple[Tensor, Tensor]],
     num_keys: int,
     scale: float,
-    workspace: int = WORKSPACE_TOKENS,
+    workspace: int | None = None,
 ) -> Float[Tensor, "B H T V"]:
     """Causal attention over a context read in passes: `read(start, stop)` -> (k, v).
 
     Only one pass of keys and values exists at a time; parts are merged by their
     log-sum-exp. The T queries are the last of the `num_keys` tokens.
     """
-    T = q.shape[2]
+    T, workspace = q.shape[2], workspace or WORKSPACE_TOKENS
     query = torch.arange(num_keys - T, num_keys, device=q.device)
     result: tuple[Tensor, Tensor] | None = None
     for start in range(0, num_keys, workspace):
