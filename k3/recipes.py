@@ -1,7 +1,10 @@
-"""Ready configurations as Python functions: the published model, the paper's."""
+"""Ready configurations as Python functions: the published model, the paper's, tiny."""
+
+from typing import Any
 
 from k3.config import K3Config
 from k3.config.published import published
+from k3.train.recipe import Recipe
 
 
 def released() -> K3Config:
@@ -13,4 +16,68 @@ def paper() -> K3Config:
     """Table 1: the released model with its one next-token-prediction layer."""
     data = published()
     data["text_config"]["num_nextn_predict_layers"] = 1
+    return K3Config.from_dict(data)
+
+
+def tiny() -> Recipe:
+    """The model in the package: 2.1 M parameters, every mechanism of the release.
+
+    Nine layers, so that MLA stands at 4, 8 and last as 4, ..., 92, 93 does, and
+    depth blocks of two, so that five block outputs are retrieved from.
+    """
+    return Recipe(
+        name="tiny",
+        config=_tiny(1536),
+        num_ranks=1536,
+        steps=2400,
+        batch=4,
+        tokens=512,
+        learning_rate=3e-3,
+        warmup=0.03,
+        beta2=0.98,
+        bias_rate=1e-2,
+    )
+
+
+_TINY: dict[str, Any] = {
+    "attn_res_block_size": 2,
+    "hidden_size": 128,
+    "initializer_range": 0.06,
+    "intermediate_size": 256,
+    "kv_lora_rank": 64,
+    "max_position_embeddings": 8192,
+    "moe_intermediate_size": 32,
+    "num_attention_heads": 4,
+    "num_experts": 8,
+    "num_experts_per_token": 2,
+    "num_hidden_layers": 9,
+    "num_key_value_heads": 4,
+    "q_lora_rank": 64,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "routed_expert_hidden_size": 64,
+    "v_head_dim": 32,
+}
+
+
+def _tiny(num_ranks: int) -> K3Config:
+    """The released fields with small sizes; specials stand after the ranks."""
+    data = published()
+    del data["vision_config"]
+    # Text alone: a document ends with [EOS], there is no message to end.
+    ids = {
+        "bos_token_id": num_ranks,
+        "eos_token_id": num_ranks + 1,
+        "pad_token_id": num_ranks + 255,
+    }
+    data |= ids | {"media_placeholder_token_id": num_ranks + 21}
+    text = data["text_config"]
+    text |= _TINY | ids | {"vocab_size": num_ranks + 256}
+    mla = [4, 8, 9]
+    text["linear_attn_config"] |= {
+        "full_attn_layers": mla,
+        "head_dim": 32,
+        "kda_layers": [i for i in range(1, 10) if i not in mla],
+        "num_heads": 4,
+    }
     return K3Config.from_dict(data)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Counts = NDArray[np.int64]
 Grams = NDArray[np.uint64]
 
+# Five bytes of context before the one that is predicted.
+ORDER = 6
 # Seven bytes and the arithmetic on them fit in 64 bits.
 ORDER_MAX = 7
 _DICTIONARY_BYTES = 1 << 27

@@ -1,0 +1,125 @@
+"""The plain next-token loop: rows, gradients, AdamW, bias update, snapshot."""
+
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from k3.errors import RequestError
+from k3.model import Model
+from k3.train import balance, batch, schedule, snapshot, stream, workers
+from k3.train.masters import Masters
+from k3.train.recipe import Recipe
+
+Report = Callable[[dict[str, float]], None]
+EMA = 0.98
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a run is: steps done, seconds spent, smoothed loss."""
+
+    step: int = 0
+    seconds: float = 0.0
+    smooth: float = 0.0
+
+
+def run(
+    model: Model,
+    tokens: Tensor,
+    recipe: Recipe,
+    directory: Path,
+    *,
+    facts: dict[str, Any],
+    resume: bool = False,
+    report: Report = lambda record: None,
+) -> Progress:
+    """Train to the recipe's last step; the model ends with the values to be saved.
+
+    A snapshot is written every `checkpoint_minutes`, at the end, and on Ctrl-C.
+    `report` receives a record every `log_steps`. `facts` travel in the snapshot.
+    Raises: RequestError when loss or gradients stop being finite.
+    """
+    betas = (recipe.beta1, recipe.beta2)
+    masters = Masters(model, betas=betas, weight_decay=recipe.weight_decay)
+    at = _restore(model, masters, directory) if resume else Progress()
+    saved = time.monotonic()
+    with workers.pool(recipe.workers) as pool:
+        try:
+            while at.step < recipe.steps:
+                record = _step(model, masters, tokens, recipe, at, pool)
+                if at.step % recipe.log_steps == 0 or at.step == recipe.steps:
+                    report(record)
+                if time.monotonic() - saved > 60 * recipe.checkpoint_minutes:
+                    _snapshot(model, masters, at, directory, facts)
+                    saved = time.monotonic()
+        finally:
+            _snapshot(model, masters, at, directory, facts)
+    return at
+
+
+def _step(
+    model: Model,
+    masters: Masters,
+    tokens: Tensor,
+    recipe: Recipe,
+    at: Progress,
+    pool: ThreadPoolExecutor,
+) -> dict[str, float]:
+    """Do one update and return what there is to say about it."""
+    began = time.monotonic()
+    rows = stream.rows(tokens, at.step, recipe.batch, recipe.tokens, recipe.seed)
+    parameters = list(masters.parameters.values())
+    found = batch.run(model, parameters, rows, pool, recipe.workers)
+    factor = schedule.trapezoid(at.step, recipe.steps, recipe.warmup, recipe.decay)
+    rate = recipe.learning_rate * factor
+    norm = masters.step(found.gradients, rate, recipe.clip)
+    if not (math.isfinite(found.loss) and math.isfinite(norm)):
+        raise RequestError(
+            f"loss and gradients must be finite: got loss {found.loss} and norm {norm} "
+            f"at step {at.step + 1}; lower learning_rate and start again"
+        )
+    balance.update_(model, found.loads, recipe.bias_rate * factor)
+    first = at.step == 0
+    at.step += 1
+    at.smooth = found.loss if first else EMA * at.smooth + (1 - EMA) * found.loss
+    seconds = time.monotonic() - began
+    at.seconds += seconds
+    return {
+        "step": at.step,
+        "steps": recipe.steps,
+        "loss": found.loss,
+        "ema": at.smooth,
+        "tokens_per_second": rows[:, 1:].numel() / seconds,
+        "learning_rate": rate,
+        "gradient_norm": norm,
+        "expert_max_over_mean": balance.imbalance(found.loads),
+        "seconds": at.seconds,
+    }
+
+
+def _snapshot(
+    model: Model,
+    masters: Masters,
+    at: Progress,
+    directory: Path,
+    facts: dict[str, Any],
+) -> None:
+    tensors = masters.state()
+    for i, bias in enumerate(balance.biases(model)):
+        tensors[f"bias.{i}"] = bias
+    here = {"step": at.step, "seconds": at.seconds, "smooth": at.smooth}
+    snapshot.write(directory, tensors, facts | here)
+
+
+def _restore(model: Model, masters: Masters, directory: Path) -> Progress:
+    tensors, facts = snapshot.read(directory)
+    masters.restore(tensors)
+    for i, bias in enumerate(balance.biases(model)):
+        bias.copy_(tensors[f"bias.{i}"])
+    return Progress(facts["step"], facts["seconds"], facts["smooth"])

@@ -1,0 +1,166 @@
+"""`k3 train`: from text to a checkpoint in the released layout, with its card."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from k3.checkpoint import load, save
+from k3.data import bpe, corpora
+from k3.data.corpora import Corpus
+from k3.data.tokenizer import Tokenizer
+from k3.errors import CheckpointError, RequestError
+from k3.model import Model
+from k3.model.kda import KDA
+from k3.train import baselines, card, evaluate, loop, report, snapshot, stream
+from k3.train.recipe import Recipe
+
+RESUMABLE = ("steps", "log_steps", "checkpoint_minutes", "workers", "window", "decay")
+"""What may differ when a run is resumed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """What a finished run is judged by."""
+
+    directory: str
+    steps: int
+    tokens: int
+    tokens_in_epoch: int
+    seconds: float
+    bits_per_byte: float
+    xz: float
+    xz_alone: float
+    kneser_ney: float
+
+
+def run(
+    recipe: Recipe,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    quiet: bool = False,
+    command: str = "",
+) -> Result:
+    """Train a recipe into the directory `out` and judge the files that were written.
+
+    Leaves config, shards, index, tokenizer, generation config, README.md (the card),
+    metrics.jsonl and the last snapshot. `command` is quoted in the card.
+    Raises: RequestError for a directory that holds another run.
+    """
+    directory = Path(out)
+    corpus = corpora.stdlib()
+    facts = {"recipe": recipe.to_dict(), "corpus": corpus.sha256}
+    _open(directory, facts, resume)
+    tokenizer = _tokenizer(recipe, corpus, directory, resume)
+    model = fresh(recipe)
+    tokens = stream.tokens(corpus.train, tokenizer)
+    with report.reporter(directory, quiet=quiet) as tell:
+        at = loop.run(
+            model,
+            tokens,
+            recipe,
+            directory,
+            facts=facts,
+            resume=resume,
+            report=tell,
+        )
+    package(model, directory)
+    return _judge(recipe, corpus, directory, at, command, len(tokens))
+
+
+def fresh(recipe: Recipe) -> Model:
+    """Return the model before its first step, fp32 with dense experts."""
+    model = Model(recipe.config, dtype=torch.float32).init_weights(recipe.seed)
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, KDA):
+                # Section 2.1.1: A starts at 0, where the gate has a gradient.
+                module.A_log.zero_()
+    return model
+
+
+def package(model: Model, directory: Path) -> None:
+    """Write the weights with MXFP4 experts, and how to generate from them."""
+    save.save(model, directory, experts="packed")
+    config = model.config
+    values = {
+        "bos_token_id": config.bos_token_id,
+        "do_sample": False,
+        "eos_token_id": config.eos_token_id,
+        "pad_token_id": config.pad_token_id,
+    }
+    path = directory / "generation_config.json"
+    path.write_text(json.dumps(values, indent=2) + "\n")
+
+
+def _judge(
+    recipe: Recipe,
+    corpus: Corpus,
+    directory: Path,
+    at: loop.Progress,
+    command: str,
+    tokens_in_epoch: int,
+) -> Result:
+    """Score the files on the held-out text as a user loads them, and write the card."""
+    model = load.load(directory)
+    tokenizer = Tokenizer.load(directory)
+    bits = evaluate.bits_per_byte(
+        model, tokenizer, corpus.heldout, recipe.window, recipe.workers
+    )
+    train, heldout = corpora.join(corpus.train), corpora.join(corpus.heldout)
+    xz, alone = baselines.xz_bits_per_byte(train, heldout)
+    smoothed = baselines.KneserNey.fit(train, baselines.ORDER)
+    result = Result(
+        directory=str(directory),
+        steps=at.step,
+        tokens=at.step * recipe.batch * recipe.tokens,
+        tokens_in_epoch=tokens_in_epoch,
+        seconds=at.seconds,
+        bits_per_byte=bits,
+        xz=xz,
+        xz_alone=alone,
+        kneser_ney=smoothed.bits_per_byte(heldout, train),
+    )
+    text = card.text(recipe, corpus, result, command)
+    (directory / card.FILE_NAME).write_text(text)
+    return result
+
+
+def _open(directory: Path, facts: dict[str, Any], resume: bool) -> None:
+    """Make the directory, or check that it holds the run that is to go on."""
+    if not resume:
+        if directory.is_dir() and any(directory.iterdir()):
+            raise RequestError(
+                f"a run starts in an empty directory: got {directory} with files in "
+                "it; choose another one, or resume"
+            )
+        directory.mkdir(parents=True, exist_ok=True)
+        return
+    _, before = snapshot.read(directory)
+    report.keep_until(directory / report.FILE_NAME, before["step"])
+    old, new = before["recipe"], facts["recipe"]
+    wrong = [
+        f"{key} was {old.get(key)} and is {value}"
+        for key, value in new.items()
+        if key not in RESUMABLE and old.get(key) != value
+    ]
+    if before["corpus"] != facts["corpus"]:
+        wrong.append("the corpus has another hash, as under another Python")
+    if wrong:
+        raise CheckpointError(
+            f"a resumed run must be the one that began in {directory}: "
+            + "; ".join(wrong)
+        )
+
+
+def _tokenizer(
+    recipe: Recipe, corpus: Corpus, directory: Path, resume: bool
+) -> Tokenizer:
+    """Learn the vocabulary from the training text, or read it back."""
+    if not resume:
+        texts = [document.text for document in corpus.train]
+        Tokenizer(bpe.train(texts, recipe.num_ranks)).save(directory)
+    return Tokenizer.load(directory)

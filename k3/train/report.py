@@ -1,0 +1,74 @@
+"""What a run says: a line every few steps, and metrics.jsonl."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from k3.train.loop import Report
+
+FILE_NAME = "metrics.jsonl"
+
+
+def line(record: dict[str, float]) -> str:
+    """One record as a line of text."""
+    done, steps = int(record["step"]), int(record["steps"])
+    left = int(record["seconds"] / done * (steps - done))
+    return (
+        f"step {done}/{steps} loss {record['loss']:.2f} (ema {record['ema']:.2f}) "
+        f"tok/s {record['tokens_per_second'] / 1e3:.1f}k "
+        f"lr {record['learning_rate']:.1e} gnorm {record['gradient_norm']:.2f} "
+        f"expert-max/mean {record['expert_max_over_mean']:.2f} "
+        f"eta {left // 60}:{left % 60:02d}"
+    )
+
+
+def keep_until(path: Path, step: int) -> None:
+    """Drop records past `step`, which a resumed run writes again."""
+    if path.is_file():
+        lines = path.read_text().splitlines()
+        kept = [text for text in lines if json.loads(text)["step"] <= step]
+        path.write_text("".join(f"{text}\n" for text in kept))
+
+
+@contextmanager
+def reporter(directory: Path, *, quiet: bool) -> Iterator[Report]:
+    """Append every record to metrics.jsonl and show it: a bar on a terminal."""
+    with (directory / FILE_NAME).open("a") as metrics, _shown(quiet) as show:
+
+        def report(record: dict[str, float]) -> None:
+            metrics.write(json.dumps(record) + "\n")
+            metrics.flush()
+            show(record)
+
+        yield report
+
+
+@contextmanager
+def _shown(quiet: bool) -> Iterator[Report]:
+    if quiet:
+        yield lambda record: None
+    elif sys.stderr.isatty():
+        yield from _bar()
+    else:
+        yield lambda record: print(line(record), file=sys.stderr, flush=True)
+
+
+def _bar() -> Iterator[Report]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("starting")
+
+        def show(record: dict[str, float]) -> None:
+            progress.update(
+                task,
+                total=record["steps"],
+                completed=record["step"],
+                description=line(record),
+            )
+
+        yield show
