@@ -65,7 +65,8 @@ def combine(
     if num_tokens == 1:
         order = torch.argsort(index[0])
         for e, w in zip(index[0][order].tolist(), weights[0][order], strict=True):
-            out = out + w * expert(e, x)
+            # A weight without axes would take the dtype of a narrow expert.
+            out = out + w * expert(e, x).to(out.dtype)
         return out
     flat, order = torch.sort(index.flatten(), stable=True)
     token = order // k
