@@ -3,8 +3,8 @@
 An entry names a spec function, its arguments and what it returns. Numbers and "a/b" are
 scalars of the carrier and nested lists are arrays; int, ints, bools, fraction, grid,
 list, tuple, form and plain mark what is not. `exact` runs on fractions with equality,
-`digits` is the accuracy of the source, `plain` compares as it is. kwargs follow these rules
-too, but their scalars stay Python numbers.
+`digits` is the accuracy of the source, `plain` compares as it is. kwargs follow these
+rules too, but their scalars stay Python numbers.
 """
 
 import importlib

@@ -17,6 +17,7 @@ from k3.spec.ops.operations import key as key
 from k3.spec.ops.operations import lift as lift
 from k3.spec.ops.operations import log as log
 from k3.spec.ops.operations import log_softmax as log_softmax
+from k3.spec.ops.operations import log_softmax_rule as log_softmax_rule
 from k3.spec.ops.operations import matrix as matrix
 from k3.spec.ops.operations import maximum as maximum
 from k3.spec.ops.operations import mean as mean
@@ -29,6 +30,7 @@ from k3.spec.ops.operations import sigmoid as sigmoid
 from k3.spec.ops.operations import silu as silu
 from k3.spec.ops.operations import sin as sin
 from k3.spec.ops.operations import softmax as softmax
+from k3.spec.ops.operations import softmax_rule as softmax_rule
 from k3.spec.ops.operations import softplus as softplus
 from k3.spec.ops.operations import sqrt as sqrt
 from k3.spec.ops.operations import stack as stack
@@ -51,6 +53,7 @@ __all__ = [
     "lift",
     "log",
     "log_softmax",
+    "log_softmax_rule",
     "matrix",
     "maximum",
     "mean",
@@ -63,6 +66,7 @@ __all__ = [
     "silu",
     "sin",
     "softmax",
+    "softmax_rule",
     "softplus",
     "sqrt",
     "stack",

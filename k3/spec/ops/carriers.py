@@ -17,6 +17,7 @@ from k3.spec.ops.operations import (
     lift,
     log,
     log_softmax,
+    log_softmax_rule,
     matrix,
     maximum,
     minimum,
@@ -24,6 +25,7 @@ from k3.spec.ops.operations import (
     sigmoid,
     sin,
     softmax,
+    softmax_rule,
     softplus,
     sqrt,
     tanh,
@@ -52,17 +54,21 @@ def _softplus(x: Array) -> Array:
 
 def _shifted(x: Array) -> Array:
     """Softmax ignores a common shift over the reals; floats overflow without it."""
-    return x if x.dtype == object else x - x.max(axis=-1, keepdims=True)
+    return x - x.max(axis=-1, keepdims=True)
 
 
 def _softmax(x: Array) -> Array:
-    e = exp(_shifted(x))
+    if x.dtype == object:
+        return softmax_rule(x.flat[0], x)
+    e = np.exp(_shifted(x))
     return e / total(e, keep=True)
 
 
 def _log_softmax(x: Array) -> Array:
+    if x.dtype == object:
+        return log_softmax_rule(x.flat[0], x)
     y = _shifted(x)
-    return y - log(total(exp(y), keep=True))
+    return y - np.log(total(np.exp(y), keep=True))
 
 
 def _irrational(name: str, zero: Fraction, value: Fraction) -> Callable[..., Fraction]:

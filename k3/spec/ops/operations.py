@@ -87,6 +87,19 @@ def log_softmax(x: Array) -> Array:
 
 
 @singledispatch
+def softmax_rule(entry: Array, x: Array) -> Array:
+    """Softmax of an array of objects, dispatched on the type of its entries."""
+    e = exp(x)
+    return e / total(e, keep=True)
+
+
+@singledispatch
+def log_softmax_rule(entry: Array, x: Array) -> Array:
+    """log_softmax of an array of objects, dispatched on the type of its entries."""
+    return x - log(total(exp(x), keep=True))
+
+
+@singledispatch
 def maximum(x: Array, y: Array) -> Array:
     """The larger of x and y, entry by entry; y may be a scalar."""
     return y if key(y) > key(x) else x
