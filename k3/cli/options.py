@@ -67,7 +67,7 @@ ModelAndGolden = Annotated[
     ),
 ]
 Tolerance = Annotated[
-    float | None, typer.Option(help="Instead of the dtype's own: docs/limits.md.")
+    float | None, typer.Option(help="Instead of the dtype's own.")
 ]
 ModelOrConfig = Annotated[
     str,
