@@ -118,14 +118,14 @@ def vision_embed(frames: Dim = 1) -> Outputs:
 def vision_block(frames: Dim = 1, attention: vision.Attention = "joint") -> Outputs:
     """One pre-norm block of the tower."""
     inputs = Inputs()
-    x = inputs.real("x", f"{show(times(frames, vision.PLACES))}, {vision.WIDTH}")
+    x = inputs.real("x", f"{_tokens(frames)}, {vision.WIDTH}")
     return {"x": vision.block(inputs, x, frames=frames, attention=attention)}
 
 
 def vision_project() -> Outputs:
     """Merge neighbourhoods over all frames, then project to the text's width."""
     inputs = Inputs()
-    x = inputs.real("x", f"{show(times('t', vision.PLACES))}, {vision.WIDTH}")
+    x = inputs.real("x", f"{_tokens('t')}, {vision.WIDTH}")
     return {"features": vision.project(inputs, vision.merge(x, "t"))}
 
 
@@ -149,7 +149,11 @@ def draft_step(case: Case = ("mla", "dense")) -> Outputs:
 
 
 def _patches(inputs: Inputs, frames: Dim) -> Term:
-    return inputs.real("patches", f"{show(times(frames, vision.PLACES))}, c, x, y")
+    return inputs.real("patches", f"{_tokens(frames)}, c, x, y")
+
+
+def _tokens(frames: Dim) -> str:
+    return show(times(frames, vision.PLACES))
 
 
 _BUILDERS: dict[str, Callable[[], Outputs]] = {
@@ -168,12 +172,12 @@ _BUILDERS: dict[str, Callable[[], Outputs]] = {
     "decoder_token_image": decoder_token_image,
     "splice": splice_sequence,
     "vision_embed": vision_embed,
-    "vision_embed_clip": partial(vision_embed, "t"),
+    "vision_embed_clip": partial(vision_embed, vision.CLIP),
     "vision_block": vision_block,
-    "vision_block_divided": partial(vision_block, "t", "divided"),
+    "vision_block_divided": partial(vision_block, vision.CLIP, "divided"),
     "vision_project": vision_project,
     "vision_encoder": vision_encoder,
-    "vision_encoder_clip": partial(vision_encoder, "t"),
+    "vision_encoder_clip": partial(vision_encoder, vision.CLIP),
     "draft": draft_step,
 }
 

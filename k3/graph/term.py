@@ -185,11 +185,19 @@ class Block:
         return list(used)
 
 
-def rebuild(block: Block, change: Callable[[Term, Sequence[Term]], Term]) -> Block:
-    """The block with every node made anew by change(node, new operands)."""
+def remake(node: Term, args: Sequence[Term]) -> Term:
+    """The node on other operands, typed anew; the same node if they are the same."""
+    if all(a is b for a, b in zip(args, node.args, strict=True)):
+        return node
+    made = build(node.op, args, **node.attrs)
+    return replace(made, label=node.label, line=node.line)
+
+
+def rebuild(block: Block, change: Callable[[Term, Term], Term]) -> Block:
+    """The block with every node replaced by change(old node, node on new operands)."""
     made: dict[int, Term] = {}
     for node in block.nodes:
-        made[id(node)] = change(node, [made[id(a)] for a in node.args])
+        made[id(node)] = change(node, remake(node, [made[id(a)] for a in node.args]))
     outputs = {name: made[id(t)] for name, t in block.outputs.items()}
     return Block(block.name, block.says, outputs)
 

@@ -1,13 +1,13 @@
 """MoonViT-V2 as a graph on a symbolic grid: embed, block, encoder, merge and project.
 
-Patches of the frames (1, or t in a clip), h = h2*a rows and w = w2*b columns lie on one
+Patches of the frames (1, or t+2 in a clip), h2*a rows and w2*b columns lie on one
 axis; a and b are the merge kernel. G heads of d*4 channels: rate, column or row, pair.
 """
 
 from typing import Literal
 
 from k3.graph import primitives as p
-from k3.graph.dims import Dim, times
+from k3.graph.dims import Dim, plus, times
 from k3.graph.inputs import RELEASED, Inputs, Numbers
 from k3.graph.term import Term, constant, let, spread
 
@@ -18,6 +18,8 @@ COLUMNS: Dim = times("w2", "b")
 PLACES: Dim = times(ROWS, COLUMNS)
 # [sin | cos] of the time embedding are the halves of the tower's width.
 WIDTH = "e+e"
+# A clip has at least two frames: a single one gets no time embedding.
+CLIP: Dim = plus("t", 2)
 HEAD: Dim = times("d", 4)
 
 
@@ -81,7 +83,7 @@ def attend(wqkv: Term, wo: Term, x: Term, turn: Term | None) -> Term:
     """Full attention among the N rows of each of B groups. x [B, N, e+e]."""
     batch, count, _ = x.shape
     qkv = p.reshape(p.linear(wqkv, x), batch, count, 3, "G", HEAD)
-    q, k, v = (p.pick(qkv, i, axis=2) for i in range(3))
+    q, k, v = (let(f"{n}_raw", p.pick(qkv, i, axis=2)) for i, n in enumerate("qkv"))
     if turn is not None:
         q, k = let("q", rotate(q, turn)), let("k", rotate(k, turn))
     scores = p.contract("bngc,bmgc->bgnm", q, k)
