@@ -42,41 +42,45 @@ def small(text):
     )
 
 
+D, H, K, V, R = 6, 2, 3, 3, 2
+KDA = {
+    **{f"{n}_proj.weight": (H * K, D) for n in "qkv"},
+    **{f"{n}_conv1d.weight": (H * K, 1, 3) for n in "qkv"},
+    **{"f_a_proj.weight": (R, D), "f_b_proj.weight": (H * K, R)},
+    **{"dt_bias": (H * K,), "A_log": (H,), "b_proj.weight": (H, D)},
+    **{"g_proj.weight": (H * V, D), "o_norm.weight": (V,)},
+    "o_proj.weight": (D, H * V),
+}
+MLA = {
+    **{"q_a_proj.weight": (4, D), "q_a_layernorm.weight": (4,)},
+    **{"q_b_proj.weight": (2 * 5, 4), "kv_a_proj_with_mqa.weight": (5, D)},
+    **{"kv_a_layernorm.weight": (3,), "kv_b_proj.weight": (2 * 5, 3)},
+    **{"g_proj.weight": (4, D), "o_proj.weight": (D, 4)},
+}
+DENSE = {
+    **{f"mlp.{n}_proj.weight": (5, D) for n in ("gate", "up")},
+    "mlp.down_proj.weight": (D, 5),
+}
+SPARSE = {
+    **{"gate.weight": (4, D), "gate.e_score_correction_bias": (4,)},
+    **{"routed_expert_down_proj.weight": (3, D), "routed_expert_norm.weight": (3,)},
+    "routed_expert_up_proj.weight": (D, 3),
+    **{f"shared_experts.{n}_proj.weight": (5, D) for n in ("gate", "up")},
+    "shared_experts.down_proj.weight": (D, 5),
+    **{f"experts.{e}.w{i}.weight": (4, 3) for e in range(4) for i in (1, 3)},
+    **{f"experts.{e}.w2.weight": (3, 4) for e in range(4)},
+}
+
+
 def small_weights(rng):
-    D, H, K, V, R = 6, 2, 3, 3, 2
-    kda = {
-        **{f"{n}_proj.weight": (H * K, D) for n in "qkv"},
-        **{f"{n}_conv1d.weight": (H * K, 1, 3) for n in "qkv"},
-        **{"f_a_proj.weight": (R, D), "f_b_proj.weight": (H * K, R)},
-        **{"dt_bias": (H * K,), "A_log": (H,), "b_proj.weight": (H, D)},
-        **{"g_proj.weight": (H * V, D), "o_norm.weight": (V,)},
-        "o_proj.weight": (D, H * V),
-    }
-    mla = {
-        **{"q_a_proj.weight": (4, D), "q_a_layernorm.weight": (4,)},
-        **{"q_b_proj.weight": (2 * 5, 4), "kv_a_proj_with_mqa.weight": (5, D)},
-        **{"kv_a_layernorm.weight": (3,), "kv_b_proj.weight": (2 * 5, 3)},
-        **{"g_proj.weight": (4, D), "o_proj.weight": (D, 4)},
-    }
-    dense = {f"mlp.{n}_proj.weight": (5, D) for n in ("gate", "up")}
-    dense["mlp.down_proj.weight"] = (D, 5)
-    sparse = {
-        **{"gate.weight": (4, D), "gate.e_score_correction_bias": (4,)},
-        **{"routed_expert_down_proj.weight": (3, D), "routed_expert_norm.weight": (3,)},
-        "routed_expert_up_proj.weight": (D, 3),
-        **{f"shared_experts.{n}_proj.weight": (5, D) for n in ("gate", "up")},
-        "shared_experts.down_proj.weight": (D, 5),
-        **{f"experts.{e}.w{i}.weight": (4, 3) for e in range(4) for i in (1, 3)},
-        **{f"experts.{e}.w2.weight": (3, 4) for e in range(4)},
-    }
     shapes = {"model.embed_tokens.weight": (7, D), "lm_head.weight": (7, D)}
     shapes["model.norm.weight"] = (D,)
     mixers = ["model.output_attn_res"]
     for i in range(4):
         at = f"model.layers.{i}."
-        mixer = kda if i in (0, 2) else mla
+        mixer = KDA if i in (0, 2) else MLA
         shapes |= {f"{at}self_attn.{n}": s for n, s in mixer.items()}
-        own = dense if i < 2 else {f"block_sparse_moe.{n}": sparse[n] for n in sparse}
+        own = DENSE if i < 2 else {f"block_sparse_moe.{n}": SPARSE[n] for n in SPARSE}
         shapes |= {f"{at}{n}": s for n, s in own.items()}
         norms = ("input_layernorm", "post_attention_layernorm")
         shapes |= {f"{at}{n}.weight": (D,) for n in norms}
