@@ -1,7 +1,8 @@
 """Facts of the chat layout (App. E, release notes §4): order, indices and channels."""
 
+import json
 from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 Item = TypeVar("Item")
 Mode = Literal["thinking", "instruct"]
@@ -45,6 +46,17 @@ def channels(mode: Mode, calls: int) -> list[str]:
 def generation_channel(mode: Mode) -> str:
     """The channel that the generation prefix opens."""
     return "think" if mode == "thinking" else "response"
+
+
+def argument(value: Any, reading: Literal["release", "paper"] = "release") -> str:
+    """The text of a call's argument: a string as it is, anything else as JSON.
+
+    The release separates by ", " and ": "; the paper says compactly, "," and ":".
+    """
+    if isinstance(value, str):
+        return value
+    separators = None if reading == "release" else (",", ":")
+    return json.dumps(value, ensure_ascii=False, separators=separators)
 
 
 def escape(value: str) -> str:

@@ -42,7 +42,8 @@ def route(
 ) -> tuple[list[int], Array]:
     """Eq. 13: T = argtopk(s + b) and p = s_T / sum of s_T: the bias only chooses.
 
-    scores, bias [E]. tiny 0 is the paper's reading. Returns T and p [k].
+    scores, bias [E]. tiny 0 is the paper's reading. Returns T and p [k]. The release's
+    limit to groups of experts is inert: it has one group.
     """
     chosen = top_k(scores + bias, k)
     raw = ops.stack([scores[e] for e in chosen])

@@ -21,5 +21,12 @@ def test_thinking_is_kept_iff_thinking_mode():
     assert chat.generation_channel("instruct") == "response"
 
 
+def test_arguments_have_spaces_in_the_release_alone():
+    value = {"k": ["é", None, True]}
+    assert chat.argument(value) == '{"k": ["é", null, true]}'
+    assert chat.argument(value, "paper") == '{"k":["é",null,true]}'
+    assert chat.argument('say "hi"') == 'say "hi"'
+
+
 def test_attributes_are_escaped_once():
     assert chat.escape('a&"b') == "a&amp;&quot;b"

@@ -41,6 +41,19 @@ def test_tables_are_those_of_ml_dtypes():
                 assert float(value) == theirs[code]
 
 
+def test_encoding_is_that_of_ml_dtypes(rng):
+    import ml_dtypes
+
+    x = np.concatenate([rng.normal(size=300) * 2.0 ** rng.integers(-9, 6, 300), [0.0]])
+    for form, dtype in (
+        (mx.E4M3, ml_dtypes.float8_e4m3fn),
+        (mx.E5M2, ml_dtypes.float8_e5m2),
+    ):
+        theirs = x.astype(dtype).view(np.uint8)
+        values = [mx.fp8(form, int(c)) for c in theirs]
+        assert [mx.fp8(form, mx.encode_fp8(form, v)) for v in x] == values
+
+
 @settings(deadline=None, max_examples=40)
 @given(numbers)
 def test_encoders_are_nearest(x):

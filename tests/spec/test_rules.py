@@ -16,7 +16,7 @@ ALLOWED = {
     "itertools",
     "typing",
 }
-ALLOWED |= {"bisect", "k3"}
+ALLOWED |= {"bisect", "json", "k3"}
 
 
 def imported(tree):
