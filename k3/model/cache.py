@@ -52,6 +52,11 @@ def advance(
     return out.view(shape), state
 
 
+def plain(x: Tensor) -> Tensor:
+    """Return x, copied if it is an inference tensor."""
+    return x.clone() if x.is_inference() else x
+
+
 @dataclass(slots=True)
 class KDACache:
     """One KDA layer: memory, convolution window, and inputs kept for a rewind.
@@ -111,6 +116,13 @@ class KDACache:
             _, self.state = advance(self.kept.k, self.kept, self.state)
         self.window = self._window_after(self.base[1], self.kept.raw)
 
+    def settle(self) -> None:
+        """Replace what inference mode made; autograd could not save it."""
+        self.state, self.window = plain(self.state), plain(self.window)
+        if self.base is not None and self.kept is not None:
+            self.base = plain(self.base[0]), plain(self.base[1])
+            self.kept = Inputs(*(plain(x) for x in self.kept.tensors()))
+
     @staticmethod
     def _window_after(window: Tensor, raw: Tensor) -> Tensor:
         rows = torch.cat([window, raw.to(window.dtype)], 1)
@@ -148,16 +160,31 @@ class MLACache:
         """Write the rows of new tokens behind those of each sequence."""
         added = lens or (new.shape[1],) * new.shape[0]
         after = tuple(a + b for a, b in zip(self.lens, added, strict=True))
-        if torch.is_grad_enabled() and (new.requires_grad or self.rows.requires_grad):
+        recorded = torch.is_grad_enabled() and new.requires_grad
+        if recorded or self.rows.requires_grad:
             self.rows = self.rows.clone()
-        self._reserve(max(after, default=0))
-        if lens is None and len(set(self.lens)) == 1:
-            self.rows[:, self.lens[0] : after[0]] = new.to(self.rows.dtype)
+        if self.table is None:
+            self._reserve(max(after, default=0))
+        new = new.to(self.rows.dtype)
+        if lens is None and self.table is None and len(set(self.lens)) == 1:
+            self.rows[:, self.lens[0] : after[0]] = new
         else:
             pieces = new[0].split(list(lens)) if lens else new.unbind(0)
             for b, piece in enumerate(pieces):
-                self.rows[b, self.lens[b] : after[b]] = piece.to(self.rows.dtype)
+                self.rows[self._places(b, self.lens[b], after[b])] = piece
         self.lens = after
+
+    def _places(self, b: int, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """Return page and slot of some tokens of sequence b."""
+        position = torch.arange(start, stop, device=self.rows.device)
+        if self.table is None:
+            return torch.full_like(position, b), position
+        page = self.rows.shape[1]
+        return self.table[b, position // page], position % page
+
+    def settle(self) -> None:
+        """Replace rows that inference mode made; no other mode may write to them."""
+        self.rows = plain(self.rows)
 
     def _reserve(self, tokens: int) -> None:
         capacity = self.rows.shape[1]
@@ -187,4 +214,5 @@ class MLACache:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the rows of all sequences up to the longest."""
-        return {"rows": self.rows[:, : max(self.lens, default=0)]}
+        rows = self.rows if self.table is None else self.rows[self.table].flatten(1, 2)
+        return {"rows": rows[:, : max(self.lens, default=0)]}

@@ -1,5 +1,6 @@
 """DecodeState: everything that sequences carry from one token to the next."""
 
+import re
 from dataclasses import dataclass
 
 import torch
@@ -62,10 +63,29 @@ class DecodeState:
                 "again from init_state"
             )
 
-    def advance(self, added: tuple[int, ...], packed: bool) -> "DecodeState":
-        """Return the handle after a pass over so many tokens; this one is spent."""
+    def check_layers(self, num_layers: int) -> None:
+        """Refuse the state of a model of another depth."""
+        if len(self.caches) != num_layers:
+            raise errors.ShapeError(
+                f"the state holds {len(self.caches)} layers: got a model of "
+                f"{num_layers}; call that model's init_state"
+            )
+
+    def take(self) -> list[Cache]:
+        """Hand the caches to a pass that changes them; this handle is spent.
+
+        Should the pass fail half-way, nobody can go on from what it left.
+        """
         self.spent = True
-        kept = 0 if packed else min(self.kept + added[0], self.keep_inputs)
+        if not torch.is_inference_mode_enabled():
+            for cache in self.caches:
+                cache.settle()
+        return self.caches
+
+    def advance(self, added: tuple[int, ...], packed: bool) -> "DecodeState":
+        """Return the handle after a pass that took this one over so many tokens."""
+        new = 0 if packed else max(added, default=0)
+        kept = 0 if packed else min(self.kept + new, self.keep_inputs)
         lens = tuple(a + b for a, b in zip(self.lens, added, strict=True))
         return self._with(self.caches, lens, kept)
 
@@ -112,19 +132,61 @@ class DecodeState:
     @staticmethod
     def unpack(packed: dict[str, Tensor]) -> "DecodeState":
         """Return the state that `pack` wrote; raise ShapeError for anything else."""
-        if "header" not in packed or packed["header"].numel() < 3:
-            raise errors.ShapeError(
-                f"a packed state has a header: got {sorted(packed)[:4]}; pass the "
-                "dict that DecodeState.pack returned"
-            )
-        keep, kept, version, *lens = (int(x) for x in packed["header"])
-        layers: dict[int, dict[str, Tensor]] = {}
-        for key, x in packed.items():
-            if key != "header":
-                _, i, name = key.split(".")
-                layers.setdefault(int(i), {})[name] = x.clone()
-        caches = [_cache(layers[i], keep, tuple(lens)) for i in sorted(layers)]
+        keep, kept, version, *lens = _header(packed)
+        layers = _by_layer(packed)
+        for named in layers:
+            _check_sizes(named, tuple(lens), kept)
+        caches = [_cache(named, keep, tuple(lens)) for named in layers]
         return DecodeState(caches, tuple(lens), keep, kept, version)
+
+
+_KEPT = ("raw", "k", "v", "g", "beta")
+_MLA = {"rows"}
+_KDA = {"state", "window"}
+_REWINDABLE = _KDA | {"base_state", "base_window", *(f"kept_{n}" for n in _KEPT)}
+
+
+def _refuse(rule: str, got: object) -> errors.ShapeError:
+    return errors.ShapeError(
+        f"a packed state {rule}: got {got}; pass the dict that DecodeState.pack "
+        "returned"
+    )
+
+
+def _header(packed: dict[str, Tensor]) -> list[int]:
+    header = packed.get("header")
+    if header is None or header.is_floating_point() or header.numel() < 3:
+        raise _refuse("has a header of at least 3 integers", sorted(packed)[:4])
+    return [int(x) for x in header.flatten()]
+
+
+def _by_layer(packed: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+    """Return the tensors of each layer, cloned."""
+    layers: dict[int, dict[str, Tensor]] = {}
+    for key, x in packed.items():
+        if key == "header":
+            continue
+        found = re.fullmatch(r"layers\.(\d+)\.(\w+)", key)
+        if found is None:
+            raise _refuse("has tensors named layers.N.NAME", key)
+        layers.setdefault(int(found[1]), {})[found[2]] = x.clone()
+    if sorted(layers) != list(range(len(layers))):
+        raise _refuse("has every layer from 0 on", sorted(layers))
+    for i, named in layers.items():
+        if set(named) not in (_MLA, _KDA, _REWINDABLE):
+            raise _refuse("has all tensors of a layer", f"layer {i}: {sorted(named)}")
+    return [layers[i] for i in sorted(layers)]
+
+
+def _check_sizes(named: dict[str, Tensor], lens: tuple[int, ...], kept: int) -> None:
+    """Refuse tensors of another batch, context or number of kept tokens."""
+    tokens = {name: kept for name in named if name.startswith("kept_")}
+    if "rows" in named:
+        tokens["rows"] = max(lens, default=0)
+    for name, x in named.items():
+        n = tokens.get(name, x.shape[1])
+        if x.shape[:2] != (len(lens), n):
+            raise _refuse(f"has {name} of sizes {(len(lens), n)}", tuple(x.shape[:2]))
 
 
 def _cache(named: dict[str, Tensor], keep: int, lens: tuple[int, ...]) -> Cache:
@@ -133,6 +195,5 @@ def _cache(named: dict[str, Tensor], keep: int, lens: tuple[int, ...]) -> Cache:
     cache = KDACache(state=named["state"], window=named["window"], keep=keep)
     if "kept_raw" in named:
         cache.base = named["base_state"], named["base_window"]
-        names = ("raw", "k", "v", "g", "beta")
-        cache.kept = Inputs(*(named[f"kept_{n}"] for n in names))
+        cache.kept = Inputs(*(named[f"kept_{n}"] for n in _KEPT))
     return cache

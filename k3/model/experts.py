@@ -57,6 +57,9 @@ class Experts(nn.Module):
         if not self.packed:
             return getattr(self, name)[expert]
         packed, scale = getattr(self, f"{name}_packed"), getattr(self, f"{name}_scale")
+        if self.dtype == torch.float16:
+            # Its exponents do not reach all of MXFP4's, so the codec has no table.
+            return mx.decode(packed[expert], scale[expert], torch.float32).half()
         return mx.decode(packed[expert], scale[expert], self.dtype)
 
     def forward(self, expert: int, x: Float[Tensor, "T L"]) -> Float[Tensor, "T L"]:

@@ -24,7 +24,9 @@ class KeepsFloat32(nn.Module):
         for name, before in kept.items():
             now = getattr(self, name)
             if now.dtype in _NARROW:
-                now.data = before.to(now.device)
+                now.data = before.to(now.device, torch.float32)
+            if now.grad is not None and now.grad.dtype != now.dtype:
+                now.grad = now.grad.to(now.dtype)
         return self
 
 

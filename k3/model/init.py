@@ -5,6 +5,7 @@ import math
 import torch
 from torch import nn
 
+from k3 import errors
 from k3.model.experts import Experts
 from k3.model.kda import KDA
 
@@ -30,7 +31,10 @@ def init_(model: nn.Module, std: float, generator: torch.Generator) -> None:
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
             nn.init.zeros_(module.weight[module.padding_idx])
         if isinstance(module, Experts) and module.packed:
-            raise AssertionError("fresh experts are dense; pack them on save")
+            raise errors.RequestError(
+                "fresh experts are dense: got a model with experts='packed'; build it "
+                "with experts='dequantized' and pack on save"
+            )
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
 """Model: the whole of K3, text and optionally vision, and its contracts."""
 
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -13,6 +13,7 @@ from k3.model import init
 from k3.model.decode_state import DecodeState
 from k3.model.decoder import LanguageModel
 from k3.model.kda import KDA
+from k3.model.mla import MLA
 from k3.model.splice import check_grids, splice
 from k3.model.taps import Taps, record
 from k3.model.vision import Projector, VisionTower
@@ -81,12 +82,13 @@ class Model(nn.Module):
         added = lens or (ids.shape[1],) * ids.shape[0]
         if state is not None:
             state.check(len(added), self.weight_version)
+            state.check_layers(self.config.text.num_hidden_layers)
         x = self.language_model.embed(ids)
         if features is not None:
             token = self.config.media_placeholder_token_id
             x = splice(x, ids, features, token)
         record(taps, "embed_tokens", x)
-        caches = None if state is None else state.caches
+        caches = None if state is None else state.take()
         x = self.language_model.model(x, caches, lens, taps)
         if logits == "last":
             x = self._last(x, lens)
@@ -115,6 +117,9 @@ class Model(nn.Module):
                 "config has a vision_config"
             )
         items = check_grids(pixel_values, grids, self.config.vision)
+        if not items:
+            width = self.config.text.hidden_size
+            return pixel_values.new_zeros(0, width, dtype=self.dtype)
         return self.mm_projector(self.vision_tower(pixel_values, items))
 
     def init_state(self, batch: int, keep_inputs: int = 0) -> DecodeState:
@@ -129,7 +134,7 @@ class Model(nn.Module):
             )
         like = self.language_model.lm_head.weight
         layers = self.language_model.model.layers[: self.config.text.num_hidden_layers]
-        mixers = [layer.self_attn for layer in layers]
+        mixers = cast("list[KDA | MLA]", [layer.self_attn for layer in layers])
         caches = [
             m.init_cache(batch, like, keep_inputs)
             if isinstance(m, KDA)
@@ -160,16 +165,17 @@ class Model(nn.Module):
             raise errors.ShapeError(
                 f"packed sequences come in one row, ids [1 T]: got {ids.shape[0]} rows"
             )
-        return segments.lengths(cu_seqlens, ids.shape[1])
+        lens = segments.lengths(cu_seqlens, ids.shape[1])
+        if logits == "last" and 0 in lens:
+            raise errors.ShapeError(
+                "logits='last' needs a token in every sequence: got an empty one; "
+                "use logits='all'"
+            )
+        return lens
 
     @staticmethod
     def _last(x: Tensor, lens: tuple[int, ...] | None) -> Tensor:
         if lens is None:
             return x[:, -1:]
-        if 0 in lens:
-            raise errors.ShapeError(
-                "logits='last' needs a token in every sequence: got an empty one; "
-                "use logits='all'"
-            )
         ends = torch.tensor(lens, device=x.device).cumsum(0) - 1
         return x[0, ends][:, None]

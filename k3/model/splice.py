@@ -12,13 +12,18 @@ Grid = tuple[int, int, int]
 def splice(
     x: Float[Tensor, "B T D"],
     ids: Int[Tensor, "B T"],
-    features: Float[Tensor, "N D"],
+    features: Float[Tensor, "N width"],
     placeholder: int | None,
 ) -> Float[Tensor, "B T D"]:
     """Put feature rows, in order, where ids are the media placeholder.
 
-    Raises: ShapeError when rows and placeholders differ in number.
+    Raises: ShapeError when rows and placeholders differ in number, or in width.
     """
+    if features.shape[1] != x.shape[-1]:
+        raise errors.ShapeError(
+            f"features have the width of the text, {x.shape[-1]}: got "
+            f"{features.shape[1]}; pass what encode_images returned"
+        )
     here = ids == (-1 if placeholder is None else placeholder)
     count = int(here.sum())
     if count != features.shape[0]:
