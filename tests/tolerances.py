@@ -18,8 +18,9 @@ BY_OPERATION = {
     "situ": {torch.float32: 1e-6, torch.float64: 1e-12, torch.bfloat16: 1e-2},
     # Streaming, chunked and packed passes against the whole sequence: logits, state.
     "state": {torch.float32: 2e-5, torch.float64: 1e-11},
-    # A narrow trunk against the same weights in fp64.
-    "model": {torch.float32: 2e-5, torch.bfloat16: 1e-1, torch.float16: 2e-2},
+    # Mean error of a whole model's logits, all experts chosen, against the same
+    # weights in fp64: with experts left out, near ties flip and move single tokens.
+    "model": {torch.float32: 2e-6, torch.bfloat16: 2e-2, torch.float16: 2.5e-3},
 }
 
 
