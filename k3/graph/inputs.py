@@ -1,7 +1,6 @@
 """The inputs of a packed step by name: weights under the checkpoint's names, states."""
 
 from dataclasses import dataclass, field
-from typing import Self
 
 from k3.config import TextConfig
 from k3.graph import primitives as p
@@ -53,7 +52,7 @@ class Numbers:
     full_rank_gate: bool = True
 
     @classmethod
-    def of(cls, config: TextConfig) -> Self:
+    def of(cls, config: TextConfig) -> "Numbers":
         """The constants of one configuration."""
         linear = config.linear_attn_config
         return cls(

@@ -84,9 +84,14 @@ def _read(node: Mapping[str, Any], made: Sequence[Term]) -> Term:
     if any(not 0 <= i < len(made) for i in node["inputs"]):
         raise ValueError(f"node {node['id']} reads {node['inputs']}, not yet made")
     args = [made[i] for i in node["inputs"]]
+    if not shapes.accepts(node["op"], len(args)):
+        raise ValueError(f"{node['op']} does not take {len(args)} operands")
+    label, line = str(node["label"]), str(node["line"])
+    if not (label.isidentifier() or not label) or not line.isprintable():
+        raise ValueError(f"node {node['id']} has label {label!r} and line {line!r}")
     term = build(node["op"], args, **attributes.read(node["op"], node["attrs"]))
     if [show(d) for d in term.shape] != node["shape"] or term.dtype != node["dtype"]:
         raise ValueError(
             f"node {node['id']} has type {term.type}, not the {node['shape']} it claims"
         )
-    return replace(term, label=node["label"], line=node["line"])
+    return replace(term, label=label, line=line)

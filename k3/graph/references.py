@@ -4,10 +4,12 @@ A reference takes the inputs by name and the sizes, and returns outputs by name.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from types import SimpleNamespace
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
+from k3.config import K3Config, TextConfig
+from k3.config.published import published
 from k3.graph.dims import Sizes
 from k3.graph.inputs import RELEASED, Numbers
 from k3.graph.steps import KIMI_LINEAR, SMALL
@@ -19,7 +21,6 @@ from k3.spec import (
     mla,
     model,
     moe,
-    norm,
     ops,
     situ,
     vision,
@@ -33,19 +34,23 @@ Outputs = dict[str, Array]
 Reference = Callable[[Env, Sizes], Outputs]
 
 
-def config(sizes: Sizes, block: int = SMALL.block) -> Any:
-    """The numbers that the spec reads of a configuration, at these sizes."""
-    linear = SimpleNamespace(num_heads=sizes.get("H", 1), gate_lower_bound=kda.FLOOR)
-    return SimpleNamespace(
+@cache
+def released() -> TextConfig:
+    """The published configuration, whose numbers the steps keep by default."""
+    return K3Config.from_dict(published()).text
+
+
+def config(sizes: Sizes, block: int = SMALL.block) -> TextConfig:
+    """The published configuration with the heads and experts of these sizes."""
+    base, heads = released(), sizes.get("M", 1)
+    linear = replace(base.linear_attn_config, num_heads=sizes.get("H", 1))
+    return replace(
+        base,
         linear_attn_config=linear,
-        rms_norm_eps=norm.EPS,
-        num_attention_heads=sizes.get("M", 1),
-        activation_situ_beta=situ.BETA,
-        activation_situ_linear_beta=situ.LINEAR_BETA,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
         num_experts_per_token=sizes.get("A", 1),
-        routed_scaling_factor=1,
         attn_res_block_size=block,
-        num_hidden_layers=len(SMALL.cases),
     )
 
 

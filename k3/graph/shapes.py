@@ -54,8 +54,13 @@ def _rms_norm(args: Sequence[Type], attrs: Attrs) -> Type:
 
 def _contract(args: Sequence[Type], attrs: Attrs) -> Type:
     real(*args)
-    left, right = attrs["axes"].split("->")
+    left, arrow, right = attrs["axes"].partition("->")
     groups = left.split(",")
+    need(
+        bool(arrow) and all(g.isalpha() or not g for g in (*groups, right)),
+        f"axes are groups of letters, an arrow and the result: {attrs['axes']!r}",
+        'write for example "od,d->o"',
+    )
     need(len(groups) == len(args), "one group of letters per operand", left)
     bound: dict[str, Dim] = {}
     for letters, a in zip(groups, args, strict=True):
@@ -158,3 +163,17 @@ RULES: dict[str, Rule] = {
     "before": shapes_index.before_rule,
     "within": shapes_index.within_rule,
 }
+
+# How many operands a primitive takes; the others take one, and these at least one.
+ARITY = {
+    **dict.fromkeys(("input", "constant", "size", "positions", "bilinear"), 0),
+    **dict.fromkeys(("add", "sub", "mul", "div", "rms_norm", "matmul", "outer"), 2),
+    **dict.fromkeys(("gather", "equal"), 2),
+    "where": 3,
+}
+MANY = frozenset(("contract", "concat", "stack"))
+
+
+def accepts(op: str, count: int) -> bool:
+    """Whether a primitive takes this many operands."""
+    return count >= 1 if op in MANY else count == ARITY.get(op, 1)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 from k3.errors import ShapeError
@@ -85,6 +85,7 @@ class Term:
 def build(op: str, args: Sequence[Term], **attrs: Any) -> Term:
     """Make a node; ShapeError if the operands do not fit, with op, shapes and line."""
     rule = shapes.RULES[op]
+    assert shapes.accepts(op, len(args)), (op, len(args))
     line = _line()
     types = [a.type for a in args]
     try:
@@ -214,8 +215,15 @@ def _dims(node: Term) -> Iterator[str]:
 def _line() -> str:
     """file:line of the nearest caller outside the files that make nodes."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename in _OWN and frame.f_back is not None:
+    while frame.f_back is not None and _is_own(frame):
         frame = frame.f_back
     path = Path(frame.f_code.co_filename)
     name = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path.name
     return f"{name}:{frame.f_lineno}"
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether a frame makes nodes for others, or checks their argument types."""
+    name = frame.f_code.co_filename
+    wraps = frame.f_globals.get("__name__", "").partition(".")[0] == "jaxtyping"
+    return name in _OWN or name.startswith("<@beartype") or wraps
