@@ -42,6 +42,13 @@ def name(value: Any, path: str) -> str:
     return value
 
 
+def flag(value: Any, path: str) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise refuse(path, "true or false", value, "send one of them")
+    return value
+
+
 def mapping(value: Any, path: str) -> Mapping[str, Any]:
     """An object."""
     if not isinstance(value, Mapping):

@@ -85,10 +85,13 @@ class Lexer:
 
         In an answer that was cut, only a closing tag with a known name is whole.
         """
+        if self._tag is not None and cut:
+            # What waits here would have been the marker that ends the tag.
+            held, self._held = self._held, ""
+            if not self._closes(self._tag):
+                yield Cut(self._tag.source + held)
+                self._tag = None
         yield from self._release()
-        if self._tag is not None and cut and not self._closes(self._tag):
-            yield Cut(self._tag.source)
-            self._tag = None
         yield from self._break()
 
     def _closes(self, tag: TagText) -> bool:

@@ -42,20 +42,23 @@ _SCHEMA = "\nThe JSON data must match the following schema:\n"
 class RenderOptions:
     """How a conversation is rendered. Field names are those of the HTTP request.
 
+    Values come from clients, so every one is checked here, not by its annotation.
     `thinking_effort` None says nothing about effort; without `thinking` it is not
     said either. `continue_final_message` leaves the last message, an assistant's,
     open; it takes the place of the generation prompt.
     """
 
-    tools: Sequence[Mapping[str, Any]] = ()
-    thinking: bool = True
-    thinking_effort: str | None = "max"
-    tool_choice: str | Mapping[str, Any] = "auto"
-    response_format: Mapping[str, Any] = field(default_factory=lambda: {"type": "text"})
-    add_generation_prompt: bool = True
-    continue_final_message: bool = False
+    tools: Any = ()
+    thinking: Any = True
+    thinking_effort: Any = "max"
+    tool_choice: Any = "auto"
+    response_format: Any = field(default_factory=lambda: {"type": "text"})
+    add_generation_prompt: Any = True
+    continue_final_message: Any = False
 
     def __post_init__(self) -> None:
+        for flag in ("thinking", "add_generation_prompt", "continue_final_message"):
+            check.flag(getattr(self, flag), flag)
         check_tools(self.tools, "tools")
         if self.thinking_effort is not None:
             check.one_of(

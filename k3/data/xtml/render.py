@@ -47,11 +47,11 @@ class Prompt:
 
 
 def render(
-    messages: Sequence[Mapping[str, Any]],
+    messages: Any,
     wanted: RenderOptions = _DEFAULT,
     images: Sequence[str] | None = (),
 ) -> Prompt:
-    """The prompt of OpenAI-style messages, as released (release.md section 4).
+    """The prompt of a list of OpenAI-style messages, as the release renders them.
 
     `images` holds one `media.prompt_text` per image part, in order; None leaves the
     placeholder text in their place.

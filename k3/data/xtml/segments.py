@@ -1,4 +1,4 @@
-"""Segments: the pieces of a prompt, each tokenized by itself (release.md section 4).
+"""Segments: the pieces of a prompt, each tokenized by itself (docs/wire-format.md).
 
 Only what the renderer writes itself may become special tokens: the four markers and
 the prompts of images. Tag names, attribute parts and every text are ordinary.

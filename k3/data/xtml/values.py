@@ -42,7 +42,7 @@ def compact(value: Any, path: str) -> str:
     return _dumps(value, path, sort_keys=True, separators=(",", ":"))
 
 
-def arguments(value: Any, path: str) -> Mapping[str, Any] | str:
+def arguments(value: Any, path: str) -> Mapping[Any, Any] | str:
     """Arguments of a past call: an object, or text that is not JSON as it came.
 
     Raises: RequestError for JSON that is not an object.
