@@ -46,6 +46,11 @@ def schedule(config: TextConfig) -> Schedule:
     return Schedule(tuple(cases), config.attn_res_block_size)
 
 
+def sizes(config: TextConfig) -> dict[str, int]:
+    """The sizes of a configuration that no input shows: MLA heads, active experts."""
+    return {"M": config.num_attention_heads, "A": config.num_experts_per_token}
+
+
 def state(inputs: Inputs, mixer: Mixer) -> State:
     """The two state tensors of a layer as inputs."""
     first, second = (inputs.real(n, shape) for n, shape in STATES[mixer].items())

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -152,7 +153,7 @@ def ordered(terms: Iterable[Term]) -> list[Term]:
     return out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Block:
     """Named outputs over named inputs: one packed step of the model."""
 
@@ -160,12 +161,12 @@ class Block:
     says: str
     outputs: Mapping[str, Term]
 
-    @property
+    @cached_property
     def nodes(self) -> list[Term]:
         """All nodes, operands first, each once."""
         return ordered(self.outputs.values())
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, Term]:
         """The input nodes by name, in the order of first use."""
         found: dict[str, Term] = {}
@@ -177,7 +178,7 @@ class Block:
                 )
         return found
 
-    @property
+    @cached_property
     def dims(self) -> list[str]:
         """The names of all dimensions, in the order of first use."""
         used: dict[str, None] = {}
