@@ -19,7 +19,9 @@ echo "setup: $("$python" --version) -> .venv [$extras]"
 grep -qs "$(pwd)/.venv/" .venv/bin/pip || "$python" -m venv --clear .venv
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 # torch first and alone: the exact pin takes the machine's CPU build, a range may not.
-.venv/bin/pip install --quiet "$(grep '^torch==' constraints.txt)"
-.venv/bin/pip install --quiet -c constraints.txt -e ".[$extras]"
+echo "setup: 1 of 2, $(grep '^torch==' constraints.txt)"
+.venv/bin/pip install -qq "$(grep '^torch==' constraints.txt)"
+echo "setup: 2 of 2, k3 and its requirements"
+.venv/bin/pip install -qq -c constraints.txt -e ".[$extras]"
 echo "$now" >".venv/.installed-$extras"
 echo "setup: done in $SECONDS s, .venv uses $(du -sh .venv | cut -f1)"
