@@ -7,7 +7,7 @@ from k3.errors import ProofError
 from k3.logic import constants, kernel, psatz, rewrite, smt
 from k3.logic.induction import induct_list, induct_nat
 from k3.logic.kernel import Thm
-from k3.logic.match import Pattern, opened, subterms
+from k3.logic.match import Pattern, match, opened, pieces, prenex, subterms
 from k3.logic.sorts import INT, REAL
 from k3.logic.syntax import conj, cons, forall, fresh, implies, integer, nil
 from k3.logic.terms import BINDERS, Symbol, Term, make, subst
@@ -109,6 +109,39 @@ def at_next(symbol: Symbol, *values: Term | int) -> Thm:
     return constants.laws(symbol)[1](*values)
 
 
+def restate(goal: Term, th: Thm) -> Thm:
+    """The goal, which is an instance of the theorem up to the order of variables."""
+    hyps: list[Thm] = []
+    strip: list[tuple[Term, ...] | Thm] = []
+    while goal.op in ("forall", "=>"):
+        if goal.op == "forall":
+            vs, goal = opened(goal)
+            strip.append(vs)
+        else:
+            hyps += suppose(goal.args[0])
+            strip.append(hyps[-1])
+            goal = goal.args[1]
+    th = specialized(th, goal, *hyps)
+    for s in reversed(strip):
+        if isinstance(s, tuple):
+            th = kernel.generalize(s, th)
+        else:
+            th = kernel.discharge(s.concl, th)
+    return th
+
+
+def specialized(th: Thm, goal: Term, *facts: Thm) -> Thm:
+    """The instance of a theorem that concludes the goal, premises from the facts."""
+    th = prenex(th)
+    holes, body = opened(th.concl) if th.concl.op == "forall" else ((), th.concl)
+    while body.op == "=>":
+        body = body.args[1]
+    found = match(body, goal, frozenset(holes), {})
+    if found is None or not set(holes) <= found.keys():
+        raise ProofError(f"{th!r} does not conclude {goal!r}")
+    return use(th(*(found[h] for h in holes)) if holes else th, *facts)
+
+
 # ------------------------------------------------------------------ saturation
 
 
@@ -142,7 +175,7 @@ def saturate(
 def _sort_in(
     th: Thm, definition: bool, patterns: list[Pattern], out: dict[Term, Thm]
 ) -> None:
-    for p in parts(th):
+    for p in pieces(th):
         if p.concl.op == "forall":
             patterns.append(Pattern(p, definition=definition))
         else:
@@ -161,7 +194,7 @@ def _candidates(goal: Term, facts: list[Thm]) -> list[Term]:
     ts += [_simple(t, rules, memo, 0) for t in ts]
     branches = [b for t in subterms(ts) for b in _branches(t)]
     ts += [_simple(b, rules, memo, 0) for b in branches]
-    return [t for t in subterms(ts) if t.op in ("const", "call")]
+    return [t for t in subterms(ts) if t.op in ("const", "call", "*")]
 
 
 def _simple(t: Term, rules: dict[Term, Term], memo: dict[Term, Term], k: int) -> Term:
@@ -205,10 +238,11 @@ def auto(
         return kernel.discharge(h.concl, inner)
     if goal.op == "and":
         return kernel.conj_intro(*(auto(g, by, defs, rounds) for g in goal.args))
-    if goal.op == "=":
+    if goal.op in ("=", "call", "const"):
+        prover = rewrite.equal if goal.op == "=" else rewrite.holds
         equations = [law for d in defs for law in constants.laws(d)]
         try:
-            return rewrite.equal(goal, [*equations, *by], by)
+            return prover(goal, [*equations, *by], by)
         except ProofError:
             pass
     return have(goal, *saturate(goal, by, defs, rounds))
@@ -232,3 +266,20 @@ def by_induction(
     base = auto(subst(phi, {x: nil(h.sort)}), by, defs, rounds)
     step = implies(subst(phi, {x: t}), subst(phi, {x: cons(h, t)}))
     return induct_list(x, phi, base, auto(forall([h, t], step), by, defs, rounds))
+
+
+def list_induction(
+    x: Term, phi: Term, base: Thm, step: Callable[[Term, Term, Thm], Thm]
+) -> Thm:
+    """∀x. φ, where `step(head, tail, φ[tail])` proves φ[head :: tail]."""
+    h, t = fresh("h", x.sort.args[0]), fresh("t", x.sort)
+    (smaller,) = suppose(subst(phi, {x: t}))
+    up = close([h, t], [smaller], step(h, t, smaller))
+    return induct_list(x, phi, base, up)
+
+
+def rewritten(goal: Term, equations: Sequence[Thm], *by: Thm, degree: int = 1) -> Thm:
+    """The goal, whose normal form under the equations follows from the facts."""
+    same = rewrite.Rewriter(equations).normal(goal)
+    th = have(same.concl.args[1], *by, degree=degree)
+    return kernel.eq_mp(kernel.sym(same), th)

@@ -113,9 +113,8 @@ def _attempt(
                 continue
             vs, phi = opened(phi)
             for v in vs:
-                name = str(v.data).split("#")[0]
-                random_value = value(v.sort, rng, size)
-                env[v] = given.get(name, random_value)
+                made_up = value(v.sort, rng, size)
+                env[v] = given.get(str(v.data).split("#")[0], made_up)
         for part in phi.args if phi.op == "and" else (phi,):
             if not evaluate(part, env):
                 return _report(part, env)
@@ -143,6 +142,21 @@ def _plain(x: Any) -> str:
 
 def evaluate(t: Term, env: Env, stack: tuple[tuple[Any, ...], ...] = ()) -> Any:
     """The value of a term in a model."""
+    return _value(t, env, stack, {})
+
+
+def _value(
+    t: Term, env: Env, stack: tuple[tuple[Any, ...], ...], memo: dict[Term, Any]
+) -> Any:
+    """Shared parts once: otherwise a recursion used twice is exponential."""
+    if t not in memo:
+        memo[t] = _fresh_value(t, env, stack, memo)
+    return memo[t]
+
+
+def _fresh_value(
+    t: Term, env: Env, stack: tuple[tuple[Any, ...], ...], memo: dict[Term, Any]
+) -> Any:
     if t.op in ("free", "lit", "nil", "bound"):
         return _leaf(t, env, stack)
     if t.op == "lam":
@@ -150,8 +164,8 @@ def evaluate(t: Term, env: Env, stack: tuple[tuple[Any, ...], ...] = ()) -> Any:
     if t.op == "forall":
         return _for_all(t, env, stack)
     if t.op in ("ite", "and", "or", "=>"):
-        return _lazy(t, lambda a: evaluate(a, env, stack))
-    values = [evaluate(a, env, stack) for a in t.args]
+        return _lazy(t, lambda a: _value(a, env, stack, memo))
+    values = [_value(a, env, stack, memo) for a in t.args]
     if t.op == "const":
         assert isinstance(t.data, Symbol)
         return call(t.data, values)

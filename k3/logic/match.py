@@ -2,11 +2,61 @@
 
 from collections.abc import Iterable, Iterator
 
+from k3.logic import kernel
 from k3.logic.kernel import Thm
 from k3.logic.syntax import fresh
 from k3.logic.terms import BINDERS, HINTS, Term, open_body
 
 Match = dict[Term, Term]
+
+
+def prenex(th: Thm) -> Thm:
+    """The theorem with all its variables in front of all its premises."""
+    if not _nested(th.concl):
+        return th
+    variables: list[Term] = []
+    premises: list[Term] = []
+    while th.concl.op in ("forall", "=>"):
+        if th.concl.op == "=>":
+            premises.append(th.concl.args[0])
+            th = kernel.mp(th, kernel.assume(premises[-1]))
+        else:
+            vs, _ = opened(th.concl)
+            variables += vs
+            th = th(*vs)
+    for p in reversed(premises):
+        th = kernel.discharge(p, th)
+    return kernel.generalize(variables, th)
+
+
+def pieces(th: Thm) -> list[Thm]:
+    """The parts of a conjunction, also behind variables and premises."""
+    th = prenex(th)
+    holes, body = opened(th.concl) if th.concl.op == "forall" else ((), th.concl)
+    premises = []
+    while body.op == "=>":
+        premises.append(body.args[0])
+        body = body.args[1]
+    if body.op != "and":
+        return [th]
+    inner = th(*holes) if holes else th
+    for p in premises:
+        inner = kernel.mp(inner, kernel.assume(p))
+    out = []
+    for i in range(len(body.args)):
+        part = kernel.conj_elim(inner, i)
+        for p in reversed(premises):
+            part = kernel.discharge(p, part)
+        out += pieces(kernel.generalize(holes, part) if holes else part)
+    return out
+
+
+def _nested(t: Term) -> bool:
+    """Is there a quantifier behind another or behind a premise?"""
+    t = t.args[0] if t.op == "forall" else t
+    while t.op == "=>":
+        t = t.args[1]
+    return t.op == "forall"
 
 
 def opened(t: Term) -> tuple[tuple[Term, ...], Term]:
@@ -59,7 +109,7 @@ class Pattern:
 
     def __init__(self, th: Thm, *, definition: bool) -> None:
         self.th = th
-        self.holes, body = opened(th.concl)
+        self.holes, body = opened(self.th.concl)
         self.set = frozenset(self.holes)
         if definition:
             equation = body.args[1] if body.op == "=>" else body
@@ -68,8 +118,9 @@ class Pattern:
             self.groups = self._triggers(body)
 
     def _triggers(self, body: Term) -> list[tuple[Term, ...]]:
-        parts = [t for t in subterms([body]) if t.op in ("const", "call")]
-        parts = [t for t in parts if t.free & self.set]
+        inside = [t for t in subterms([body]) if t.free & self.set]
+        parts = [t for t in inside if t.op in ("const", "call")]
+        parts = parts or [t for t in inside if t.op == "*"]
         whole: list[tuple[Term, ...]] = [(t,) for t in parts if self.set <= t.free]
         if whole:
             return whole

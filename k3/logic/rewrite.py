@@ -30,7 +30,7 @@ class Rule:
 
     def apply(self, t: Term, known: dict[Term, Thm]) -> Thm | None:
         """t = t', or None if the equation is not about t."""
-        if self.left is None or self.left.op not in ("const", "call"):
+        if self.left is None or self.left.op in ("free", "lit", "nil"):
             return None
         found = match.match(self.left, t, self.set, {})
         if found is None or not self.set <= found.keys():
@@ -47,7 +47,7 @@ class Rewriter:
     """Normal forms under a list of equations and known facts."""
 
     def __init__(self, equations: Sequence[Thm], facts: Sequence[Thm] = ()) -> None:
-        self.rules = [Rule(th) for th in equations]
+        self.rules = [Rule(p) for th in equations for p in match.pieces(th)]
         self.known = {th.concl: th for th in facts}
         self.memo: dict[Term, Thm] = {}
 
@@ -95,6 +95,16 @@ def equal(goal: Term, equations: Sequence[Thm], facts: Sequence[Thm] = ()) -> Th
         middle = kernel.ring(a, b) if a.sort in (INT, REAL) else _pointwise(a, b)
         left = kernel.trans(left, middle)
     return kernel.trans(left, kernel.sym(right))
+
+
+def holds(goal: Term, equations: Sequence[Thm], facts: Sequence[Thm]) -> Thm:
+    """A statement whose normal form is a known fact."""
+    th = Rewriter(equations, facts).normal(goal)
+    known = {f.concl: f for f in facts}
+    new = th.concl.args[1]
+    if new not in known:
+        raise ProofError(f"not among the facts: {new!r}")
+    return kernel.eq_mp(kernel.sym(th), known[new])
 
 
 def _pointwise(a: Term, b: Term) -> Thm:

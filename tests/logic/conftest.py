@@ -14,6 +14,17 @@ xs, ys = var("xs", list_of(REAL)), var("ys", list_of(REAL))
 n = var("n", INT)
 
 
+def swapped():
+    """x < y ∧ y < x, turned around in two ways."""
+    (p,) = auto.suppose(conj(x < y, y < x))
+    there = kernel.discharge(
+        p.concl, kernel.conj_intro(kernel.conj_elim(p, 1), kernel.conj_elim(p, 0))
+    )
+    both = kernel.generalize([x, y], there)
+    same = kernel.iff_intro(both(x, y), both(y, x))
+    return same, kernel.discharge(p.concl, kernel.eq_mp(same, p))
+
+
 def theorems():
     """One log with every rule of the kernel in it."""
     total = recursive(
@@ -39,12 +50,7 @@ def theorems():
         auto.exact(twice(x) * twice(x) >= 0, auto.unfold(twice, x), square(twice(x))),
         auto.have(twice(x) * twice(x) >= 0, square(twice(x))),
     )
-    (p,) = auto.suppose(conj(x < y, y < x))
-    there = kernel.discharge(
-        p.concl, kernel.conj_intro(kernel.conj_elim(p, 1), kernel.conj_elim(p, 0))
-    )
-    both = kernel.generalize([x, y], there)
-    same = kernel.iff_intro(both(x, y), both(y, x))
+    same, swap = swapped()
     return {
         "join": auto.by_induction(xs, sums, defs=[total, join]),
         "even": auto.by_induction(n, eq(even(n), n * 2), defs=[even]),
@@ -52,7 +58,7 @@ def theorems():
         "bound": bound,
         "cases": kernel.generalize([x], cases),
         "same": kernel.generalize([x, y], same),
-        "swap": kernel.discharge(p.concl, kernel.eq_mp(same, p)),
+        "swap": swap,
         "under": rewrite.equal(
             eq(lam([x], twice(x) * y), lam([x], y * twice(x) + 0)), []
         ),

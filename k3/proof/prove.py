@@ -1,0 +1,131 @@
+"""Proving the theorems by name, with everything that is claimed about each.
+
+    from k3 import proof
+    proof.prove("scan.append"); proof.prove_all(seed=1)
+
+A theorem's statement is first tried on random models, then proved, then compared
+with what was proved; each wrong variant must be refuted with concrete inputs.
+"""
+
+import importlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from k3.errors import ProofError
+from k3.logic import analysis, check, falsify, log, show, smt
+from k3.logic.kernel import Thm
+from k3.proof.theorem import Theorem
+
+CONCEPTS = (
+    "scan",
+    "situ",
+    "streaming",
+    "kda",
+    "norm",
+    "rl",
+    "muon",
+    "mx",
+)
+AXIOMS = frozenset(a for th in analysis.AXIOMS for a in th.axioms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A proved theorem: what it says, how far it goes, what it rests on."""
+
+    name: str
+    words: str
+    statement: str
+    scope: str
+    level: str
+    axioms: tuple[str, ...]
+    digest: str
+    steps: int
+    seconds: float
+    mutants: Mapping[str, str]
+
+
+def theorems() -> dict[str, Theorem]:
+    """Every theorem by `concept.name`, in order."""
+    return {
+        f"{concept}.{name}": theorem
+        for concept in CONCEPTS
+        for name, theorem in importlib.import_module(
+            f"k3.proof.{concept}"
+        ).THEOREMS.items()
+    }
+
+
+def prove(name: str) -> Record:
+    """Prove one theorem anew and refute its wrong variants."""
+    found = theorems()
+    if name not in found:
+        near = ", ".join(n for n in found if name in n) or "see k3.proof.theorems()"
+        raise ProofError(f"no theorem is called {name}: {near}")
+    with smt.session():
+        return _record(name, found[name])[0]
+
+
+def prove_all(
+    *, seed: int = 0, cache: Path | None = None, check_log: bool = True
+) -> list[Record]:
+    """Prove everything, from an empty cache unless one is given.
+
+    With `check_log` the proof log of all theorems is repeated by the second checker.
+    """
+    with smt.session(seed=seed, cache=cache):
+        pairs = [_record(name, th) for name, th in theorems().items()]
+    if check_log:
+        proved = {r.name: th for r, th in pairs}
+        checked = check.check(log.write(proved), {r.name: r.digest for r, _ in pairs})
+        for record, _ in pairs:
+            if checked[record.name].level != record.level:
+                raise ProofError(f"the checker finds another level for {record.name}")
+    return [record for record, _ in pairs]
+
+
+def _record(name: str, theorem: Theorem) -> tuple[Record, Thm]:
+    began = time.perf_counter()
+    statement = theorem.statement()
+    found = falsify.falsify(statement, tries=60)
+    if found is not None:
+        raise ProofError(f"{name} is false: {found}")
+    th = theorem.proof()
+    if th.concl is not statement or th.hyps:
+        raise ProofError(f"{name} states {statement!r}, its proof shows {th!r}")
+    if not th.axioms <= AXIOMS:
+        raise ProofError(f"{name} uses axioms that are not those of analysis")
+    mutants = dict(_refuted(name, theorem))
+    record = Record(
+        name=name,
+        words=" ".join((theorem.statement.__doc__ or "").split()),
+        statement=show.statement(statement),
+        scope=theorem.scope,
+        level=log.level(th),
+        axioms=tuple(sorted(n for n, _ in th.axioms)),
+        digest=log.digest(statement),
+        steps=sum(1 for _ in log.steps(th)),
+        seconds=time.perf_counter() - began,
+        mutants=mutants,
+    )
+    return record, th
+
+
+def _refuted(name: str, theorem: Theorem) -> Iterator[tuple[str, str]]:
+    for mutant, phi in theorem.mutants().items():
+        given = theorem.hints.get(mutant)
+        found = falsify.falsify(phi, tries=3000, given=given)
+        if found is None:
+            raise ProofError(f"the wrong variant of {name} is not refuted: {mutant}")
+        yield mutant, str(found)
+
+
+def article() -> dict[str, str]:
+    """The theorems of the article: ours, or the reason why one is open."""
+    text = (resources.files("k3.proof") / "article.json").read_text()
+    found: dict[str, str] = json.loads(text)
+    return found
