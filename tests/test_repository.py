@@ -26,7 +26,23 @@ PUBLIC = {
         "TextConfig",
         "VisionConfig",
     ],
+    "k3.checkpoint": [],
+    "k3.data": ["Tokenizer"],
+    "k3.graph": [
+        "Block",
+        "Term",
+        "catalogue",
+        "evaluate",
+        "get",
+        "load",
+        "run",
+        "show",
+    ],
+    "k3.kernels": [],
+    "k3.logic": [],
     "k3.model": ["DecodeState", "Model"],
+    "k3.spec": [],
+    "k3.train": [],
     "k3.verify": ["Entry", "Report", "compare"],
 }
 LEFT = {"spec", "graph", "logic", "proof"}

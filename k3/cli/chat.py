@@ -4,6 +4,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from k3.cli import loading, options, output, request
+from k3.errors import RequestError
 
 if TYPE_CHECKING:
     from k3.model.generate import GenerateOptions
@@ -50,8 +51,24 @@ def chat(
         if line == "/reset":
             history = []
         elif line:
-            history += loaded.encode(line)
-            history += answer(loaded, history, asked, as_json=json)
+            history = turn(loaded, history + loaded.encode(line), asked, as_json=json)
+
+
+def turn(
+    loaded: loading.Loaded,
+    history: list[int],
+    asked: "GenerateOptions",
+    *,
+    as_json: bool,
+) -> list[int]:
+    """The history after an answer; a person at a terminal may go on after a refusal."""
+    try:
+        return history + answer(loaded, history, asked, as_json=as_json)
+    except RequestError as error:
+        if not sys.stdin.isatty():
+            raise
+        output.note(f"k3: {error}\nk3: the context is empty again")
+        return []
 
 
 def read_line() -> str | None:

@@ -66,9 +66,7 @@ ModelAndGolden = Annotated[
         help="MODEL may be left out, or -, if the file names its weights by salt.",
     ),
 ]
-Tolerance = Annotated[
-    float | None, typer.Option(help="Instead of the dtype's own.")
-]
+Tolerance = Annotated[float | None, typer.Option(help="Instead of the dtype's own.")]
 ModelOrConfig = Annotated[
     str,
     typer.Argument(

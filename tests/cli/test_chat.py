@@ -43,3 +43,26 @@ def test_chat_needs_a_tokenizer(k3, golden, typed):
     found = k3("chat", golden)
     assert found.code == 2
     assert "text needs a tokenizer" in found.err
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_goes_on_after_a_refusal_with_an_empty_context(
+    k3, checkpoint, monkeypatch
+):
+    monkeypatch.setattr("sys.stdin", Terminal(f"{'long ' * 4000}\nab\n"))
+    arguments = ["chat", checkpoint, "--temperature", 0, "--max-tokens", 3, "--json"]
+    found = k3(*arguments)
+    assert found.code == 0
+    alone = k3("generate", checkpoint, "-p", "ab", *arguments[2:]).json
+    assert json.loads(found.out)["ids"] == alone["completions"][0]["ids"]
+
+
+def test_a_pipe_ends_at_a_refusal(k3, checkpoint, typed):
+    typed(f"{'long ' * 4000}\nab\n")
+    found = k3("chat", checkpoint)
+    assert found.code == 2
+    assert "must fit max_position_embeddings" in found.err
