@@ -137,44 +137,36 @@ def assemble(events: Iterable[Event]) -> Message:
 
     finish_reason is None until the stream has ended.
     """
-    reasoning: list[str] = []
-    content: list[str] = []
-    names: list[str] = []
+    texts: dict[type, list[str]] = {Reasoning: [], Content: []}
+    calls: list[ToolCall] = []
     arguments: list[list[str]] = []
-    ended: set[int] = set()
     problems: list[Problem] = []
     end: End | None = None
     for event in events:
         match event:
-            case Reasoning(text):
-                reasoning.append(text)
-            case Content(text):
-                content.append(text)
+            case Reasoning(text) | Content(text):
+                texts[type(event)].append(text)
             case CallStart(_, name):
-                names.append(name)
+                calls.append(ToolCall(name, "", complete=False))
                 arguments.append([])
             case CallArguments(index, text):
                 arguments[index].append(text)
             case CallEnd(index):
-                ended.add(index)
+                calls[index] = ToolCall(calls[index].name, "")
             case Problem():
                 problems.append(event)
             case End():
                 end = event
-    calls = tuple(
-        ToolCall(name, "".join(arguments[index]), index in ended)
-        for index, name in enumerate(names)
+    whole = tuple(
+        ToolCall(call.name, "".join(parts), call.complete)
+        for call, parts in zip(calls, arguments, strict=True)
     )
-    words = "".join(content) or None
-    if words is None and end is not None and end.complete and not calls:
-        words = ""
-    return Message(
-        "".join(reasoning) or None,
-        words,
-        calls,
-        None if end is None else finish_reason(end, calls),
-        tuple(problems),
-    )
+    reason = None if end is None else finish_reason(end, whole)
+    content = "".join(texts[Content]) or None
+    if content is None and end is not None and end.complete and not whole:
+        content = ""
+    reasoning = "".join(texts[Reasoning]) or None
+    return Message(reasoning, content, whole, reason, tuple(problems))
 
 
 def finish_reason(end: End, calls: Iterable[ToolCall]) -> str:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3.data import xtml
@@ -187,6 +187,7 @@ def test_report_49_arguments_stream_as_json_at_every_cut(read_events):
         assert json.loads(text) == {"k": HARD, "n": 1}
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text(), st.text())
 def test_any_string_and_key(key, value):
     tokens = [("<|open|>", True), ('call tool="f" index="1"', False)]

@@ -1,8 +1,6 @@
 """Whole prompts, written by hand from the format."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from k3.data import media
 from k3.data.xtml import RenderOptions, render, segments
@@ -254,14 +252,6 @@ def test_continuing_comes_after_the_one_shot_options():
     assert found.index("response-format") < found.index('role="assistant"')
 
 
-def test_only_an_assistant_without_calls_is_continued():
-    wanted = RenderOptions(continue_final_message=True)
-    with pytest.raises(RequestError, match=r"^messages\[0\]\.role must be assistant w"):
-        render([USER], wanted)
-    with pytest.raises(RequestError, match=r"^messages\[1\]\.tool_calls must be empty"):
-        render([USER, asked({})], wanted)
-
-
 def test_fields_that_clients_send_back_are_accepted():
     past = {
         "role": "assistant",
@@ -275,87 +265,6 @@ def test_fields_that_clients_send_back_are_accepted():
         "partial": False,
     }
     assert shown(past) == answer(think("") + response("x"))
-
-
-@pytest.mark.parametrize(
-    ("messages", "sentence"),
-    [
-        ("Hi", "^messages must be a list: got 'Hi'; send a JSON array"),
-        (None, "^messages must be a list: got null"),
-        ([], "^messages must hold at least one message: got none; add one"),
-        (["Hi"], r"^messages\[0\] must be an object: got 'Hi'; send a JSON object"),
-        ([USER, {}], r"^messages\[1\]\.role must be one of system, developer, user"),
-        ([{"role": ["user"]}], r"^messages\[0\]\.role must be one of .*: got a list"),
-        (
-            [{"role": "function"}],
-            r"^messages\[0\]\.role .*: got 'function'; choose one",
-        ),
-        (
-            [{"role": "user"}],
-            r"^messages\[0\]\.content must be text or parts: got null",
-        ),
-        ([{**USER, "name": 3}], r"^messages\[0\]\.name must be a string or null"),
-        (
-            [{**USER, "tools": [TOOL]}],
-            r"^messages\[0\]\.tools must be absent: a user message has role, content, "
-            "name; remove it",
-        ),
-        (
-            [{"role": "system", "content": "x", "tools": [TOOL]}],
-            r"^messages\[0\]\.content must be empty where `tools` are declared: the ",
-        ),
-        (
-            [{"role": "system", "tools": [{}]}],
-            r"^messages\[0\]\.tools\[0\]\.type must be one of function: got null",
-        ),
-        (
-            [{"role": "assistant", "reasoning": {}}],
-            r"^messages\[0\]\.reasoning must be a string or null: got an object",
-        ),
-        (
-            [USER, asked("[1]")],
-            r"^messages\[1\]\.tool_calls\[0\]\.function\.arguments must be the JSON te",
-        ),
-        (
-            [asked({"k": {1}})],
-            r"^messages\[0\]\.tool_calls\[0\]\.function\.arguments\.k must be a JSON v",
-        ),
-        ([asked({3: 1})], r"function\.arguments must be a string: got 3"),
-        (
-            [{"role": "tool", "content": "x"}],
-            r"^messages\[0\]\.tool_call_id must be the id of a call",
-        ),
-    ],
-)
-def test_wrong_messages_name_their_field(messages, sentence):
-    with pytest.raises(RequestError, match=sentence):
-        render(messages)
-
-
-MARKUP = st.lists(
-    st.sampled_from(["<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>", "<|", "|>"])
-    | st.sampled_from(["<|media_pad|>", "[EOS]", "<|reserved_token_8|>", "message"])
-    | st.text(max_size=3)
-).map("".join)
-
-
-@given(st.lists(MARKUP, min_size=6, max_size=6))
-def test_text_never_makes_special_tokens(byte_tokenizer, words):
-    def messages(parts):
-        a, b, c, d, e, f = parts
-        call = {"name": f"n{a}", "arguments": {b: c, f"{b}2": [d]}}
-        return [
-            {"role": "system", "content": a},
-            {"role": "user", "content": [{"type": "text", "text": b}], "name": c},
-            {"role": "assistant", "content": d, "reasoning": e, "tool_calls": [call]},
-            {"role": "tool", "content": f},
-        ]
-
-    def structure(parts):
-        ids = render(messages(parts)).encode(byte_tokenizer)
-        return [i for i in ids if byte_tokenizer.is_special(i)]
-
-    assert structure(words) == structure(["x", "y", "z", "u", "v", "w"])
 
 
 def test_markers_are_the_only_special_segments():

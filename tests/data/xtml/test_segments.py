@@ -1,7 +1,7 @@
 """Segments and their ids: only markers and image prompts may be special."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3.data import media
@@ -41,11 +41,13 @@ def test_escaping_is_ampersand_first():
     assert segments.escape('a & "b" &quot;') == "a &amp; &quot;b&quot; &amp;quot;"
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_unescaping_is_the_inverse(value):
     assert segments.unescape(segments.escape(value)) == value
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_an_escaped_value_holds_no_quotation_mark(value):
     assert '"' not in segments.escape(value)

@@ -1,7 +1,7 @@
 """One tag, character by character."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3.data.xtml import segments, tag
@@ -57,6 +57,7 @@ def test_a_tag_has_a_limit():
     assert fed('call tool="' + "x" * 60_000 + '"').complete
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["tool", "key", "type"]), st.text()))
 def test_what_is_rendered_is_read(attributes):
     text = segments.join(list(segments.opening("call", attributes))[1:-1])

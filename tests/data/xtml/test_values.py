@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3.data.xtml import values
@@ -83,6 +83,7 @@ def test_arguments_of_another_kind_are_refused():
         values.arguments([1], "x")
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_the_type_of_a_json_text(value):
     assert values.json_type(json.dumps(value)) == values.type_of(value, "x")
