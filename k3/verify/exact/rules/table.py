@@ -1,0 +1,15 @@
+"""The one table of rules."""
+
+from collections.abc import Callable
+from typing import Any
+
+from k3.verify.exact.rules import attention, choice, function, gradient, matrix, ring
+
+RULES: dict[str, Callable[..., Any]] = {
+    **ring.RULES,
+    **matrix.RULES,
+    **function.RULES,
+    **choice.RULES,
+    **attention.RULES,
+    **gradient.RULES,
+}
