@@ -134,7 +134,9 @@ def _definitions(tree: ast.AST) -> Iterator[_Owner]:
     if isinstance(tree, _Owner):
         yield tree
     for child in ast.iter_child_nodes(tree):
-        yield from _definitions(child)
+        # Expressions are most of a tree and define nothing that has a docstring.
+        if not isinstance(child, ast.expr):
+            yield from _definitions(child)
 
 
 def _without_repeats(documents: Iterable[Document]) -> Iterator[Document]:

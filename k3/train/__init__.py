@@ -1,3 +1,5 @@
-"""Training: the data, the loop, and the card of what came out."""
+"""Training: the recipe, the loop, and the card of what came out."""
 
-__all__: list[str] = []
+from k3.train.recipe import Recipe as Recipe
+
+__all__ = ["Recipe"]

@@ -16,7 +16,7 @@ Grams = NDArray[np.uint64]
 ORDER = 6
 # Seven bytes and the arithmetic on them fit in 64 bits.
 ORDER_MAX = 7
-_DICTIONARY_BYTES = 1 << 27
+_DICTIONARY_MIN_BYTES = 1 << 16
 
 
 def xz_bytes(text: bytes) -> int:
@@ -25,7 +25,7 @@ def xz_bytes(text: bytes) -> int:
     window = {
         "id": lzma.FILTER_LZMA2,
         "preset": preset,
-        "dict_size": _DICTIONARY_BYTES,
+        "dict_size": max(_DICTIONARY_MIN_BYTES, len(text)),
     }
     return len(lzma.compress(text, format=lzma.FORMAT_XZ, filters=[window]))
 
@@ -121,18 +121,19 @@ def _order(grams: Grams, counts: Counts) -> _Order:
 
 
 def estimate_discounts(counts: Counts) -> NDArray[np.float64]:
-    """[0, D1, D2, D3+] from the counts of counts; 1/2, 1, 3/2 where one is missing.
+    """[0, D1, D2, D3+] from the counts of counts; 1/2, 1, 3/2 where they give none.
 
     D_i = i - (i + 1) Y n_(i+1) / n_i with Y = n_1 / (n_1 + 2 n_2).
     """
     n = np.array([(counts == i).sum() for i in range(1, 5)], dtype=np.float64)
+    fixed = np.array([0, 0.5, 1.0, 1.5])
     if (n == 0).any():
-        return np.array([0, 0.5, 1.0, 1.5])
-    rates = np.arange(1, 4)
+        return fixed
     y = n[0] / (n[0] + 2 * n[1])
-    return np.concatenate(
-        [[0.0], np.clip(rates - (rates + 1) * y * n[1:] / n[:3], 0, rates)]
-    )
+    rates = np.arange(1, 4)
+    found = rates - (rates + 1) * y * n[1:] / n[:3]
+    # A discount of zero would leave nothing for what was not seen.
+    return np.concatenate([[0.0], found]) if (found > 0).all() else fixed
 
 
 def _interpolate(

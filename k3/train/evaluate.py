@@ -5,16 +5,15 @@ from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from k3.data.corpora import Document
 from k3.data.tokenizer import Tokenizer
-from k3.model import Model
 from k3.train import workers
 
 
 def bits_per_byte(
-    model: Model,
+    model: nn.Module,
     tokenizer: Tokenizer,
     documents: Iterable[Document],
     window: int,
@@ -38,7 +37,7 @@ def bits_per_byte(
 
 
 @torch.inference_mode()
-def _nats(model: Model, ids: Tensor, window: int) -> float:
+def _nats(model: nn.Module, ids: Tensor, window: int) -> float:
     """Return -log p of all tokens after the first."""
     total, start, scored = 0.0, 0, 1
     while scored < len(ids):

@@ -16,7 +16,8 @@ from k3.train import balance, batch, schedule, snapshot, stream, workers
 from k3.train.masters import Masters
 from k3.train.recipe import Recipe
 
-Report = Callable[[dict[str, float]], None]
+Record = dict[str, float | int]
+Report = Callable[[Record], None]
 EMA = 0.98
 
 
@@ -70,7 +71,7 @@ def _step(
     recipe: Recipe,
     at: Progress,
     pool: ThreadPoolExecutor,
-) -> dict[str, float]:
+) -> Record:
     """Do one update and return what there is to say about it."""
     began = time.monotonic()
     rows = stream.rows(tokens, at.step, recipe.batch, recipe.tokens, recipe.seed)

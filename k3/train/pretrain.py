@@ -13,8 +13,7 @@ from k3.data.corpora import Corpus
 from k3.data.tokenizer import Tokenizer
 from k3.errors import CheckpointError, RequestError
 from k3.model import Model
-from k3.model.kda import KDA
-from k3.train import baselines, card, evaluate, loop, report, snapshot, stream
+from k3.train import baselines, card, evaluate, loop, report, snapshot, start, stream
 from k3.train.recipe import Recipe
 
 RESUMABLE = ("steps", "log_steps", "checkpoint_minutes", "workers", "window", "decay")
@@ -74,11 +73,7 @@ def run(
 def fresh(recipe: Recipe) -> Model:
     """Return the model before its first step, fp32 with dense experts."""
     model = Model(recipe.config, dtype=torch.float32).init_weights(recipe.seed)
-    with torch.no_grad():
-        for module in model.modules():
-            if isinstance(module, KDA):
-                # Section 2.1.1: A starts at 0, where the gate has a gradient.
-                module.A_log.zero_()
+    start.from_embedding_(model)
     return model
 
 

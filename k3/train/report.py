@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from k3.train.loop import Report
+from k3.train.loop import Record, Report
 
 FILE_NAME = "metrics.jsonl"
 
 
-def line(record: dict[str, float]) -> str:
+def line(record: Record) -> str:
     """One record as a line of text."""
     done, steps = int(record["step"]), int(record["steps"])
     left = int(record["seconds"] / done * (steps - done))
@@ -37,7 +37,7 @@ def reporter(directory: Path, *, quiet: bool) -> Iterator[Report]:
     """Append every record to metrics.jsonl and show it: a bar on a terminal."""
     with (directory / FILE_NAME).open("a") as metrics, _shown(quiet) as show:
 
-        def report(record: dict[str, float]) -> None:
+        def report(record: Record) -> None:
             metrics.write(json.dumps(record) + "\n")
             metrics.flush()
             show(record)
@@ -63,7 +63,7 @@ def _bar() -> Iterator[Report]:
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("starting")
 
-        def show(record: dict[str, float]) -> None:
+        def show(record: Record) -> None:
             progress.update(
                 task,
                 total=record["steps"],

@@ -1,0 +1,96 @@
+"""The model holds what its file will hold; fp32 masters collect the updates."""
+
+import pytest
+import torch
+
+from k3.kernels import mx
+from k3.train import pretrain
+from k3.train.masters import Masters
+
+
+@pytest.fixture
+def model(small):
+    return pretrain.fresh(small)
+
+
+@pytest.fixture
+def masters(model):
+    return Masters(model, betas=(0.9, 0.95), weight_decay=0.1)
+
+
+def gradients(masters, scale=1.0):
+    torch.manual_seed(3)
+    return [scale * torch.randn_like(p) for p in masters.parameters.values()]
+
+
+def test_parameters_are_their_own_stored_values(model, masters):
+    masters.step(gradients(masters), 1e-2, 1.0)
+    for name, p in model.named_parameters():
+        if ".experts.w" in name:
+            assert torch.equal(p, mx.decode(*mx.encode(p), torch.float32))
+        elif not name.endswith(("conv1d.weight", "A_log", "dt_bias", "o_norm.weight")):
+            assert torch.equal(p, p.to(torch.bfloat16).float()), name
+
+
+def test_fp32_parameters_are_not_rounded(model, masters):
+    masters.step(gradients(masters), 1e-2, 1.0)
+    p = model.language_model.model.layers[0].self_attn.dt_bias
+    assert not torch.equal(p, p.to(torch.bfloat16).float())
+
+
+def test_small_updates_add_up_below_the_step_of_four_bits(masters):
+    name = next(n for n in masters.parameters if n.endswith("experts.w1"))
+    before, held = (
+        masters.weights[name].detach().clone(),
+        masters.parameters[name].clone(),
+    )
+    masters.step(gradients(masters), 1e-6, 1.0)
+    assert not torch.equal(masters.weights[name], before)
+    assert (masters.parameters[name] == held).float().mean() > 0.99
+
+
+def test_gradients_that_are_not_finite_change_nothing(masters):
+    before = masters.state()
+    before = {n: v.clone() for n, v in before.items()}
+    bad = gradients(masters)
+    bad[0][0] = torch.nan
+    assert torch.tensor(masters.step(bad, 1e-2, 1.0)).isnan()
+    for name, value in masters.state().items():
+        assert torch.equal(value, before[name])
+
+
+def test_norm_is_that_before_clipping(masters):
+    found = gradients(masters)
+    want = torch.stack([g.norm() for g in found]).norm().item()
+    assert masters.step(found, 0.0, 1e-3) == pytest.approx(want, rel=1e-5)
+
+
+def test_pad_row_stays_zero(small, model, masters):
+    masters.step(gradients(masters), 1e-2, 1.0)
+    row = model.language_model.model.embed_tokens.weight[small.config.pad_token_id]
+    assert not row.any()
+
+
+def test_norms_and_embedding_do_not_decay(masters):
+    decay = {}
+    for group in masters.optimizer.param_groups:
+        for name, weight in masters.weights.items():
+            if any(weight is p for p in group["params"]):
+                decay[name.removeprefix("language_model.")] = group["weight_decay"]
+    assert len(decay) == len(masters.weights)
+    assert decay["model.embed_tokens.weight"] == decay["model.norm.weight"] == 0
+    assert decay["model.layers.0.mlp_res_proj.weight"] == 0
+    assert decay["model.layers.0.self_attn.dt_bias"] == 0
+    assert decay["lm_head.weight"] == decay["model.layers.3.self_attn.o_proj.weight"]
+    assert decay["lm_head.weight"] == 0.1
+
+
+def test_state_restores_weights_and_moments(small, masters):
+    masters.step(gradients(masters), 1e-2, 1.0)
+    state = {n: v.clone() for n, v in masters.state().items()}
+    other = Masters(pretrain.fresh(small), betas=(0.9, 0.95), weight_decay=0.1)
+    other.restore(state)
+    for each in (masters, other):
+        each.step(gradients(each, 0.5), 1e-2, 1.0)
+    for name, value in masters.state().items():
+        assert torch.equal(value, other.state()[name]), name

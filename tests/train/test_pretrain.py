@@ -1,0 +1,132 @@
+"""From text to files: reproducible, resumable, judged on what was written."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from k3.checkpoint import load
+from k3.errors import CheckpointError, RequestError
+from k3.train import loop, pretrain, report, snapshot
+
+FILES = {
+    "README.md",
+    "config.json",
+    "generation_config.json",
+    "metrics.jsonl",
+    "model.safetensors.index.json",
+    "model-00001-of-000001.safetensors",
+    "tiktoken.model",
+    "tokenizer_config.json",
+    "training.safetensors",
+}
+
+
+def weights(directory):
+    return (directory / "model-00001-of-000001.safetensors").read_bytes()
+
+
+def test_files_result_and_card(small, text, tmp_path):
+    out = tmp_path / "run"
+    result = pretrain.run(small, out, quiet=True, command="k3 train small")
+    assert {path.name for path in out.iterdir()} == FILES
+    assert (result.steps, result.tokens) == (6, 6 * 2 * 33)
+    assert 0 < result.bits_per_byte < 10
+    card = (out / "README.md").read_text()
+    for part in (
+        f"**{result.bits_per_byte:.4f}**",
+        f"{result.xz:.4f}",
+        f"{result.xz_alone:.4f}",
+        f"{result.kneser_ney:.4f}",
+        text.sha256,
+        "Python 3.11.0",
+        "PSF-2.0",
+        "`k3 train small`",
+    ):
+        assert part in card
+    values = json.loads((out / "generation_config.json").read_text())
+    assert values["eos_token_id"] == small.config.eos_token_id
+
+
+def test_what_is_saved_is_what_was_trained(small, text, tmp_path, monkeypatch):
+    trained = []
+    package = pretrain.package
+
+    def watch(model, directory):
+        trained.append(model)
+        package(model, directory)
+
+    monkeypatch.setattr(pretrain, "package", watch)
+    pretrain.run(small, tmp_path / "run", quiet=True)
+    loaded = load.load(tmp_path / "run", dtype=torch.float32, experts="dequantized")
+    ids = torch.randint(0, 300, (1, 40), generator=torch.manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(loaded(ids), trained[0](ids))
+
+
+def test_a_seed_gives_the_same_files_and_another_does_not(small, text, tmp_path):
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        recipe = dataclasses.replace(small, seed=seed, steps=2)
+        pretrain.run(recipe, tmp_path / name, quiet=True)
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
+    assert weights(tmp_path / "a") != weights(tmp_path / "c")
+
+
+def test_an_interrupted_run_resumes_to_the_same_weights(
+    small, text, tmp_path, monkeypatch
+):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    pretrain.run(small, whole, quiet=True)
+    step = loop._step
+
+    def stop(*args):
+        if args[4].step == 3:
+            raise KeyboardInterrupt
+        return step(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_step", stop)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain.run(small, cut, quiet=True)
+    assert snapshot.read(cut)[1]["step"] == 3
+    pretrain.run(small, cut, resume=True, quiet=True)
+    assert weights(whole) == weights(cut)
+    steps = [
+        json.loads(line)["step"]
+        for line in (cut / report.FILE_NAME).read_text().splitlines()
+    ]
+    assert steps == [2, 4, 6]
+
+
+def test_resuming_a_finished_run_judges_it_again(small, text, tmp_path):
+    recipe = dataclasses.replace(small, steps=2)
+    first = pretrain.run(recipe, tmp_path, quiet=True)
+    again = pretrain.run(recipe, tmp_path, quiet=True, resume=True)
+    assert again == first
+
+
+def test_a_folder_with_files_is_refused(small, text, tmp_path):
+    (tmp_path / "x").touch()
+    with pytest.raises(RequestError, match="starts in an empty directory: got"):
+        pretrain.run(small, tmp_path)
+
+
+def test_another_recipe_cannot_resume(small, text, tmp_path):
+    pretrain.run(dataclasses.replace(small, steps=1), tmp_path, quiet=True)
+    other = dataclasses.replace(small, seed=3, learning_rate=1.0)
+    with pytest.raises(CheckpointError) as caught:
+        pretrain.run(other, tmp_path, resume=True)
+    message = str(caught.value)
+    assert "learning_rate was 0.0025 and is 1.0" in message
+    assert "seed was 0 and is 3" in message
+    assert "steps was" not in message
+
+
+def test_another_corpus_cannot_resume(small, text, tmp_path, monkeypatch):
+    recipe = dataclasses.replace(small, steps=1)
+    pretrain.run(recipe, tmp_path, quiet=True)
+    moved = dataclasses.replace(text, train=text.train[1:])
+    monkeypatch.setattr(pretrain.corpora, "stdlib", lambda: moved)
+    with pytest.raises(CheckpointError, match="corpus has another hash"):
+        pretrain.run(recipe, tmp_path, resume=True)
