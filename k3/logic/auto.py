@@ -7,14 +7,12 @@ from k3.errors import ProofError
 from k3.logic import constants, kernel, psatz, rewrite, smt
 from k3.logic.induction import induct_list, induct_nat
 from k3.logic.kernel import Thm
-from k3.logic.match import Pattern, match, opened, pieces, prenex, subterms
+from k3.logic.match import match, opened, prenex
+from k3.logic.match import parts as parts
+from k3.logic.saturate import ROUNDS, saturate
 from k3.logic.sorts import INT, REAL
 from k3.logic.syntax import conj, cons, forall, fresh, implies, integer, nil
-from k3.logic.terms import BINDERS, Symbol, Term, make, subst
-
-ROUNDS = 4
-MOST_FACTS = 400
-DEPTH = 60
+from k3.logic.terms import Symbol, Term, subst
 
 
 def lemma(prove: Callable[[], Thm]) -> Callable[[], Thm]:
@@ -41,15 +39,6 @@ def close(variables: Sequence[Term], hyps: Sequence[Thm], th: Thm) -> Thm:
     for h in reversed(hyps):
         th = kernel.discharge(h.concl, th)
     return kernel.generalize(variables, th) if variables else th
-
-
-def parts(th: Thm) -> list[Thm]:
-    """Every part of nested conjunctions."""
-    if th.concl.op != "and":
-        return [th]
-    return [
-        p for i in range(len(th.concl.args)) for p in parts(kernel.conj_elim(th, i))
-    ]
 
 
 def have(goal: Term, *by: Thm, degree: int = 1) -> Thm:
@@ -142,83 +131,6 @@ def specialized(th: Thm, goal: Term, *facts: Thm) -> Thm:
     return use(th(*(found[h] for h in holes)) if holes else th, *facts)
 
 
-# ------------------------------------------------------------------ saturation
-
-
-def saturate(
-    goal: Term,
-    by: Sequence[Thm],
-    defs: Sequence[Symbol] = (),
-    rounds: int = ROUNDS,
-) -> list[Thm]:
-    """Ground instances of lemmas and definitions that speak of the goal."""
-    out: dict[Term, Thm] = {}
-    patterns: list[Pattern] = []
-    for d in defs:
-        for law in constants.laws(d):
-            _sort_in(law, True, patterns, out)
-    for th in by:
-        _sort_in(th, False, patterns, out)
-    for _ in range(rounds):
-        candidates = _candidates(goal, list(out.values()))
-        size = len(out)
-        for p in patterns:
-            for th in p.instances(candidates):
-                out.setdefault(th.concl, th)
-                if len(out) > MOST_FACTS:
-                    return list(out.values())
-        if len(out) == size:
-            break
-    return list(out.values())
-
-
-def _sort_in(
-    th: Thm, definition: bool, patterns: list[Pattern], out: dict[Term, Thm]
-) -> None:
-    for p in pieces(th):
-        if p.concl.op == "forall":
-            patterns.append(Pattern(p, definition=definition))
-        else:
-            out.setdefault(p.concl, p)
-
-
-def _candidates(goal: Term, facts: list[Thm]) -> list[Term]:
-    """Subterms, also after rewriting by known ground equations and in ite branches."""
-    ts = [goal, *(th.concl for th in facts)]
-    rules: dict[Term, Term] = {}
-    for th in facts:
-        c = th.concl.args[1] if th.concl.op == "=>" else th.concl
-        if c.op == "=" and c.args[0].op in ("const", "call"):
-            rules.setdefault(*c.args)
-    memo: dict[Term, Term] = {}
-    ts += [_simple(t, rules, memo, 0) for t in ts]
-    branches = [b for t in subterms(ts) for b in _branches(t)]
-    ts += [_simple(b, rules, memo, 0) for b in branches]
-    return [t for t in subterms(ts) if t.op in ("const", "call", "*")]
-
-
-def _simple(t: Term, rules: dict[Term, Term], memo: dict[Term, Term], k: int) -> Term:
-    if t not in memo and k < DEPTH:
-        memo[t] = t
-        new = t
-        if t.args and t.op not in BINDERS:
-            inner = [_simple(a, rules, memo, k + 1) for a in t.args]
-            new = make(t.op, inner, t.data)
-        if rules.get(new, new) is not new:
-            new = _simple(rules[new], rules, memo, k + 1)
-        memo[t] = new
-    return memo.get(t, t)
-
-
-def _branches(t: Term) -> list[Term]:
-    out = []
-    for i, a in enumerate(t.args):
-        if t.op == "const" and a.op == "ite":
-            for b in a.args[1:]:
-                out.append(make("const", (*t.args[:i], b, *t.args[i + 1 :]), t.data))
-    return out
-
-
 # ---------------------------------------------------------------------- provers
 
 
@@ -245,7 +157,24 @@ def auto(
             return prover(goal, [*equations, *by], by)
         except ProofError:
             pass
+    if goal.op in ("<=", "<") and defs:
+        try:
+            return _certified(goal, by, defs, rounds)
+        except ProofError:
+            pass
     return have(goal, *saturate(goal, by, defs, rounds))
+
+
+def _certified(
+    goal: Term, by: Sequence[Thm], defs: Sequence[Symbol], rounds: int
+) -> Thm:
+    """Definitions unfolded in goal and facts, then a certificate."""
+    rewriter = rewrite.Rewriter([law for d in defs for law in constants.laws(d)])
+    same = rewriter.normal(goal)
+    new = same.concl.args[1]
+    facts = [f for f in saturate(new, by, (), rounds) if _speaks_of_numbers(f.concl)]
+    facts = [kernel.eq_mp(rewriter.normal(f.concl), f) for f in facts]
+    return kernel.eq_mp(kernel.sym(same), exact(new, *facts))
 
 
 def by_induction(
@@ -276,6 +205,16 @@ def list_induction(
     (smaller,) = suppose(subst(phi, {x: t}))
     up = close([h, t], [smaller], step(h, t, smaller))
     return induct_list(x, phi, base, up)
+
+
+def nat_induction(
+    n: Term, phi: Term, base: Thm, step: Callable[[Term, Thm, Thm], Thm]
+) -> Thm:
+    """∀n ≥ 0. φ, where `step(m, 0 ≤ m, φ[m])` proves φ[m + 1]."""
+    m = fresh(str(n.data), INT)
+    (given,) = suppose(conj(integer(0) <= m, subst(phi, {n: m})))
+    th = step(m, kernel.conj_elim(given, 0), kernel.conj_elim(given, 1))
+    return induct_nat(n, phi, base, close([m], [given], th))
 
 
 def rewritten(goal: Term, equations: Sequence[Thm], *by: Thm, degree: int = 1) -> Thm:

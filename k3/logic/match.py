@@ -29,6 +29,14 @@ def prenex(th: Thm) -> Thm:
     return kernel.generalize(variables, th)
 
 
+def parts(th: Thm) -> list[Thm]:
+    """Every part of nested conjunctions."""
+    if th.concl.op != "and":
+        return [th]
+    every = range(len(th.concl.args))
+    return [p for i in every for p in parts(kernel.conj_elim(th, i))]
+
+
 def pieces(th: Thm) -> list[Thm]:
     """The parts of a conjunction, also behind variables and premises."""
     th = prenex(th)

@@ -53,30 +53,37 @@ def _solve(facts: list[Fact], products: list[tuple[int, ...]]) -> list[Entry] | 
     smt.versions()
     import z3
 
-    solver = z3.Solver()
+    solver = z3.SolverFor("QF_LRA")
     solver.set("timeout", 10_000)
-    weights = [z3.Real(f"w{i}") for i in range(len(products))]
-    gap = z3.Real("gap")
-    columns: dict[tuple[int, ...], list[Any]] = {(): []}
-    strict = [gap]
-    for w, chosen in zip(weights, products, strict=True):
-        kinds = [facts[i].kind for i in chosen]
-        if "=" not in kinds:
-            solver.add(w >= 0)
-        if all(k == ">" for k in kinds):
-            strict.append(w)
-        for m, c in _product(facts, chosen).items():
-            term = w * z3.Q(c.numerator, c.denominator)
-            columns.setdefault(m, []).append(term)
-    for m, terms in columns.items():
-        solver.add(z3.Sum([*terms, gap] if m == () else terms) == 0)
-    solver.add(gap >= 0, z3.Sum(strict) > 0)
+    solver.from_string(_program(facts, products))
     if solver.check() != z3.sat:
         return None
-    model = solver.model()
-    values = [model.eval(w, model_completion=True).as_fraction() for w in weights]
-    found = zip(products, values, strict=True)
-    return [Entry(p, Fraction(str(v))) for p, v in found if v != 0]
+    found = {str(d): solver.model()[d].as_fraction() for d in solver.model().decls()}
+    return [
+        Entry(chosen, Fraction(str(found[f"w{i}"])))
+        for i, chosen in enumerate(products)
+        if found.get(f"w{i}")
+    ]
+
+
+def _program(facts: list[Fact], products: list[tuple[int, ...]]) -> str:
+    """Weights, and a gap, such that the weighted sum plus the gap is zero."""
+    lines = ["(declare-const gap Real) (assert (>= gap 0))"]
+    columns: dict[tuple[int, ...], list[str]] = {(): ["gap"]}
+    strict = ["gap"]
+    for i, chosen in enumerate(products):
+        kinds = [facts[f].kind for f in chosen]
+        lines.append(f"(declare-const w{i} Real)")
+        if "=" not in kinds:
+            lines.append(f"(assert (>= w{i} 0))")
+        if all(k == ">" for k in kinds):
+            strict.append(f"w{i}")
+        for m, c in _product(facts, chosen).items():
+            size = f"(/ {abs(c.numerator)} {c.denominator})"
+            factor = size if c > 0 else f"(- {size})"
+            columns.setdefault(m, []).append(f"(* {factor} w{i})")
+    lines += [f"(assert (= 0 (+ 0 {' '.join(ts)})))" for ts in columns.values()]
+    return "\n".join([*lines, f"(assert (> (+ 0 {' '.join(strict)}) 0))"])
 
 
 def _product(facts: list[Fact], chosen: tuple[int, ...]) -> Poly:

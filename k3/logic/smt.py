@@ -112,6 +112,7 @@ class Session:
     cache: Path | None = None
     known: dict[str, Verdict] = field(default_factory=dict)
     memo: dict[object, Any] = field(default_factory=dict)
+    versions: str = ""
     asked: int = 0
     solver_seconds: float = 0.0
 
@@ -144,11 +145,14 @@ def session(
 
 def versions() -> str:
     """Both solvers with their versions; one line with the command if missing."""
-    try:
-        z3 = importlib.metadata.version("z3-solver")
-        return f"z3 {z3} cvc5 {importlib.metadata.version('cvc5')}"
-    except importlib.metadata.PackageNotFoundError:
-        raise ProofError(MISSING) from None
+    now = current()
+    if not now.versions:
+        try:
+            found = [importlib.metadata.version(p) for p in ("z3-solver", "cvc5")]
+        except importlib.metadata.PackageNotFoundError:
+            raise ProofError(MISSING) from None
+        now.versions = f"z3 {found[0]} cvc5 {found[1]}"
+    return now.versions
 
 
 def key_of(text: str) -> str:

@@ -29,6 +29,17 @@ CONCEPTS = (
     "rl",
     "muon",
     "mx",
+    "balance",
+    "histogram",
+    "speculate",
+    "moe",
+    "route",
+    "attn_res",
+    "context",
+    "mla",
+    "experts",
+    "rounding",
+    "loss",
 )
 AXIOMS = frozenset(a for th in analysis.AXIOMS for a in th.axioms)
 

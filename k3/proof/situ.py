@@ -88,7 +88,8 @@ def released_bound() -> Term:
 
 
 @lemma
-def _prove_released_bound() -> Thm:
+def prove_released_bound() -> Thm:
+    """The released bound, for the expert."""
     at = _prove_output_bound()(4, 25, g, u)
     limits = have(at.concl.args[0])
     goal = absolute(SITU(real(4), real(25), g, u)) <= 100
@@ -126,7 +127,7 @@ THEOREMS: Theorems = {
     ),
     "released_bound": Theorem(
         statement=released_bound,
-        proof=_prove_released_bound,
+        proof=prove_released_bound,
         scope="all real gate and up values",
         mutants=_released_mutants,
         hints={"a bound of 99": {"g": 30, "u": 90}},

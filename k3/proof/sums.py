@@ -3,7 +3,16 @@
 from functools import cache
 
 from k3.logic import kernel
-from k3.logic.auto import auto, by_induction, close, have, lemma, suppose, use
+from k3.logic.auto import (
+    auto,
+    by_induction,
+    close,
+    have,
+    lemma,
+    nat_induction,
+    suppose,
+    use,
+)
 from k3.logic.induction import induct_nat
 from k3.logic.kernel import Thm
 from k3.logic.match import prenex
@@ -23,7 +32,7 @@ from k3.logic.syntax import (
     real,
     var,
 )
-from k3.logic.terms import Symbol, Term
+from k3.logic.terms import Symbol, Term, open_body
 from k3.proof.lists import total
 
 f, g = var("f", fun(INT, REAL)), var("g", fun(INT, REAL))
@@ -88,11 +97,24 @@ def sum_congruence() -> Thm:
 def sum_swap() -> Thm:
     """Σ over i of Σ over j = Σ over j of Σ over i."""
     (dim,) = suppose(m >= 0)
-    rows = sigma(n, sigma(m, h(i, j), j), i)
-    columns = sigma(m, sigma(n, h(i, j), i), j)
-    by = [sum_add(), sum_zero(), dim]
-    th = by_induction(n, forall([h], eq(rows, columns)), by=by, defs=[SUM])
-    return prenex(close([m], [dim], th))
+
+    def at(n: Term) -> Term:
+        rows = sigma(n, sigma(m, h(i, j), j), i)
+        columns = sigma(m, sigma(n, h(i, j), i), j)
+        return forall([h], eq(rows, columns))
+
+    def step(n: Term, natural: Thm, smaller: Thm) -> Thm:
+        upper, last = lam([j], sigma(n, h(i, j), i)), lam([j], h(n, j))
+        split = use(sum_add()(m, upper, last), dim)
+        by = [smaller, split, natural]
+        return kernel.generalize([h], auto(opened_at(at(n + 1)), by=by, defs=[SUM]))
+
+    def opened_at(phi: Term) -> Term:
+        return open_body(phi.args[0], (h,))
+
+    nothing = use(sum_zero()(m), dim)
+    base = auto(at(integer(0)), by=[nothing, dim], defs=[SUM])
+    return prenex(close([m], [dim], nat_induction(n, at(n), base, step)))
 
 
 @lemma

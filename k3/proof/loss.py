@@ -1,0 +1,5 @@
+"""x."""
+
+from k3.proof.theorem import Theorems
+
+THEOREMS: Theorems = {}
