@@ -74,7 +74,9 @@ class Decoder(nn.Module):
         super().__init__()
         D, eps = config.hidden_size, float(config.rms_norm_eps)
         self.eps = eps
-        self.embed_tokens = nn.Embedding(config.vocab_size, D, dtype=dtype)
+        self.embed_tokens = nn.Embedding(
+            config.vocab_size, D, padding_idx=config.pad_token_id, dtype=dtype
+        )
         self.num_layers = config.num_hidden_layers
         self.layers = nn.ModuleList(
             Layer(config, i, dtype, experts) for i in range(self.num_layers)

@@ -19,8 +19,6 @@ def init_(model: nn.Module, std: float, generator: torch.Generator) -> None:
     from [0.001, 0.1], as Mamba-2 does.
     """
     for name, p in model.named_parameters():
-        if not p.is_floating_point():
-            continue
         if name.endswith("res_proj.weight") or "e_score" in name:
             nn.init.zeros_(p)
         elif p.dim() > 1:

@@ -153,6 +153,10 @@ class Model(nn.Module):
     ) -> tuple[int, ...] | None:
         if logits not in ("all", "last"):
             raise errors.RequestError(f"logits must be 'all' or 'last': got {logits!r}")
+        if ids.dim() != 2:
+            raise errors.ShapeError(
+                f"ids are [B T]: got {tuple(ids.shape)}; add the batch axis"
+            )
         rows = self.config.text.vocab_size
         if ids.numel() and not (int(ids.min()) >= 0 and int(ids.max()) < rows):
             raise errors.RequestError(

@@ -36,7 +36,9 @@ class MTP(nn.Module):
         D, eps = config.hidden_size, float(config.rms_norm_eps)
         self.enorm, self.hnorm = RMSNorm(D, eps, dtype), RMSNorm(D, eps, dtype)
         self.eh_proj = linear(2 * D, D, dtype)
-        self.embed_tokens = nn.Embedding(config.vocab_size, D, dtype=dtype)
+        self.embed_tokens = nn.Embedding(
+            config.vocab_size, D, padding_idx=config.pad_token_id, dtype=dtype
+        )
         self.input_layernorm = RMSNorm(D, eps, dtype)
         self.self_attn = MLA(config, dtype)
         self.post_attention_layernorm = RMSNorm(D, eps, dtype)

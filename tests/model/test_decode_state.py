@@ -58,7 +58,7 @@ def test_forks_share_nothing_that_grows_past_its_room(net):
 
 @pytest.mark.parametrize("n", range(KEEP + 1))
 @pytest.mark.parametrize("pieces", [[20], [14, 6], [3, 1, 1, 1], [19, 1], [2]])
-def test_rewind_is_never_having_taken_the_tokens(net, poisoned, n, pieces):
+def test_rewind_is_never_having_taken_the_tokens(net, poisoned, unchecked, n, pieces):
     total = sum(pieces)
     n, tokens, more = min(n, total), ids(2, total), ids(2, 5, seed=9)
     state = net.init_state(2, KEEP)
@@ -74,7 +74,7 @@ def test_rewind_is_never_having_taken_the_tokens(net, poisoned, n, pieces):
     assert state_gap(went, want) < 1e-11
 
 
-def test_rewind_again_and_again_between_steps(net):
+def test_rewind_again_and_again_between_steps(net, unchecked):
     """Drafts of three tokens, of which 0, 1, 2 and 3 are accepted."""
     state, taken = after(net, ids(1, 10)), ids(1, 10)
     for accepted in (0, 1, 2, 3, 1, 0):

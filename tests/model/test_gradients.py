@@ -1,6 +1,5 @@
 """Parameter gradients of whole models against finite differences, in fp64."""
 
-import jaxtyping
 import pytest
 import torch
 from small import MEDIA, config, ids, model, schedule
@@ -46,14 +45,6 @@ def along(p, direction, loss):
             values.append(loss())
         p += STEP * direction
     return (values[0] - values[1]) / (2 * STEP)
-
-
-@pytest.fixture
-def unchecked():
-    """The loss runs some two hundred times: shapes are checked elsewhere."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.parametrize("attention", ["joint", "divided"])

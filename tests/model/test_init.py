@@ -52,6 +52,16 @@ def test_decay_rates_and_steps_are_in_their_ranges(fresh):
         assert ((step > 0.99e-3) & (step < 1.01e-1)).all()
 
 
+def test_the_padding_row_starts_at_zero_and_stays(fresh):
+    table = fresh.language_model.model.embed_tokens.weight
+    assert (table[60] == 0).all()
+    assert (table[:60].abs().amax(1) > 0).all()
+    tokens = torch.tensor([[3, 60, 4]])
+    (grad,) = torch.autograd.grad(fresh(tokens).square().sum(), table)
+    assert (grad[60] == 0).all()
+    assert (grad[[3, 4]].abs().amax(1) > 0).all()
+
+
 def test_matrices_have_the_deviation_of_the_config(fresh):
     (head,) = named(fresh, "lm_head.weight")
     assert head.std().item() == pytest.approx(0.02, rel=0.1)

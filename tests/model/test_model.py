@@ -153,7 +153,14 @@ def test_token_ids_out_of_range(net, wrong):
         net(tokens)
 
 
-def test_unknown_options(net):
+def test_ids_of_another_rank(net, unchecked):
+    with pytest.raises(ShapeError, match=r"ids are \[B T\]: got \(4,\); add the batch"):
+        net(torch.arange(4))
+
+
+def test_unknown_options(net, unchecked):
+    with pytest.raises(RequestError, match=r"'all' or 'last': got 'first'"):
+        net(ids(1, 3), logits="first")
     with pytest.raises(TypeError):
         net(ids(1, 3), positions=None)
 
@@ -215,7 +222,7 @@ def test_ids_of_any_layout_and_integer_width(net):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
-def test_narrow_models_against_fp64(dtype, poisoned):
+def test_narrow_models_against_fp64(dtype, poisoned, unchecked):
     """Same weights, drawn in the narrow dtype so that only arithmetic differs."""
     made = config(num_experts_per_token=11)
     narrow, wide = model(dtype, made), model(dtype, made).double()

@@ -59,7 +59,7 @@ def test_a_state_does_not_change_the_logits(poisoned, models, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_token_by_token(poisoned, models, dtype):
+def test_token_by_token(poisoned, unchecked, models, dtype):
     tokens = ids(2, T)
     net = models[dtype]
     state, outs = net.init_state(2), []
@@ -81,7 +81,7 @@ def test_random_cuts(poisoned, models, dtype, seed, keep):
 @pytest.mark.parametrize("workspace", [8])
 @pytest.mark.parametrize("sizes", [[T], [17, *[1] * 9, 9], [33, 2]])
 def test_report_23_contexts_over_a_small_workspace(
-    poisoned, models, monkeypatch, workspace, sizes
+    poisoned, unchecked, models, monkeypatch, workspace, sizes
 ):
     net, tokens = models[torch.float64], ids(2, T)
     want = whole(net, tokens)
@@ -91,11 +91,13 @@ def test_report_23_contexts_over_a_small_workspace(
 
 @pytest.mark.parametrize("absorbs", [True, False])
 @pytest.mark.parametrize("size", [2, 7])
+@pytest.mark.parametrize("workspace", [8, 8192])
 def test_both_branches_of_mla_behind_a_context(
-    poisoned, models, monkeypatch, absorbs, size
+    poisoned, models, monkeypatch, absorbs, size, workspace
 ):
     net, tokens = models[torch.float64], ids(2, T)
     want = whole(net, tokens)
+    monkeypatch.setattr(mla, "WORKSPACE_TOKENS", workspace)
     for layer in net.language_model.model.layers:
         if hasattr(layer.self_attn, "kv_b_proj"):
             monkeypatch.setattr(
