@@ -55,8 +55,15 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"k3 {k3.__version__}")
         return 0
-    signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, _interrupt)
     warnings.showwarning = _show_warning
+    try:
+        return _run(arguments)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         code = get_command(app).main(arguments, prog_name="k3", standalone_mode=False)
         sys.stdout.flush()
