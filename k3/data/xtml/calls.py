@@ -106,8 +106,7 @@ class CallReader:
             return
         else:
             # "{" keeps an empty text, or a number, from being read as arguments.
-            opening = "" if raw.strip() and values.json_type(raw) is None else "{"
-            yield from self._out(opening + raw)
+            yield from self._out(raw if _is_no_json(raw) else "{" + raw)
         if self.name:
             yield Problem("cut call", self.name)
 
@@ -140,10 +139,8 @@ class CallReader:
         if found == "object":
             yield from self._out(raw)
             return
-        try:
+        if not _is_no_json(raw):
             # What a client sends back must be something that the renderer takes.
-            values.arguments(raw, "arguments")
-        except RequestError:
             value = _quoted(raw) if found is None else raw.strip()
             raw = f"{{{_quoted(LOOSE_KEY)}: {value}}}"
         yield from self._out(raw)
@@ -152,6 +149,14 @@ class CallReader:
     def _out(self, text: str) -> Iterator[Event]:
         if self.name and text:
             yield CallArguments(self.index, text)
+
+
+def _is_no_json(text: str) -> bool:
+    """As Python's json has it, NaN and all: what clients and the renderer read."""
+    try:
+        return isinstance(values.arguments(text, "arguments"), str)
+    except RequestError:
+        return False
 
 
 def _quoted(text: str) -> str:

@@ -152,6 +152,7 @@ CUT = f'{TOOLS}<|open|>call tool="f" index="1"<|sep|>'
     [
         ("", "{"),
         ("12", "{12"),
+        ("NaN", "{NaN"),
         ('{"a": ', '{"a":'),
         ("<|open|>json<|sep|>{", "{"),
         ('<|open|>argument key="k" type="string"<|sep|>rm -rf /', '{"k": "rm -rf /'),

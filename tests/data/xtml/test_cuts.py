@@ -44,16 +44,19 @@ def test_every_example_is_named(answers):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("reason", ["stop", "length"])
 def test_report_2_report_10_report_20_any_two_pieces_are_the_whole(
-    name, reason, answers, read_events, join_events
+    name, answers, read_events, join_events
 ):
     text = answers[name]
-    whole = join_events(read_events([text], reason=reason))
+    for reason in REASONS:
+        whole = join_events(read_events([text], reason=reason))
+        assert join_events(read_events(list(text), reason=reason)) == whole
+    ends = ("stop", "length")
+    wholes = [join_events(read_events([text], reason=reason)) for reason in ends]
     for place in range(len(text)):
-        cut = read_events([text[:place], text[place:]], reason=reason)
-        assert join_events(cut) == whole
-    assert join_events(read_events(list(text), reason=reason)) == whole
+        # Every place once, the ends in turn.
+        cut = read_events([text[:place], text[place:]], reason=ends[place % 2])
+        assert join_events(cut) == wholes[place % 2]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -69,12 +72,12 @@ def test_report_10_every_beginning_streams_as_it_reads(name, answers, join_event
     parser, found = xtml.Parser("think"), []
     for stop, char in enumerate(text, 1):
         found += parser.push(char)
-        for reason in ("stop", "length"):
-            whole = xtml.Parser("think")
-            events = [*whole.push(text[:stop]), *whole.finish(reason)]
-            # The fork ends here; the parser itself reads on.
-            streamed = [*found, *parser.fork().finish(reason)]
-            assert join_events(streamed) == join_events(events)
+        reason = ("stop", "length")[stop % 2]
+        whole = xtml.Parser("think")
+        events = [*whole.push(text[:stop]), *whole.finish(reason)]
+        # The fork ends here; the parser itself reads on.
+        streamed = [*found, *parser.fork().finish(reason)]
+        assert join_events(streamed) == join_events(events)
 
 
 MARKS = ("<|open|>", "<|close|>", "<|sep|>", "<|end_of_msg|>", "<|", "|>", "<")
@@ -95,7 +98,7 @@ ANYTHING = st.lists(PARTS | st.text(max_size=3), max_size=25).map("".join)
 STARTS = st.sampled_from(["think", "response", "message"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ANYTHING, st.lists(st.integers(0, 200)), STARTS, st.sampled_from(REASONS))
 def test_report_10_anything_cut_anywhere_is_the_whole(
     read_events, join_events, text, cuts, start, reason
@@ -108,7 +111,7 @@ def test_report_10_anything_cut_anywhere_is_the_whole(
     assert xtml.assemble(whole) == parse(text, start, reason)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=60), st.lists(PARTS, max_size=5))
 def test_report_10_any_bytes_from_the_tokenizer(
     byte_tokenizer, read_events, join_events, raw, parts
@@ -163,5 +166,5 @@ def test_long_bodies_take_linear_time(head, unit):
         return time.process_time() - start
 
     seconds(100)
-    once = min(seconds(500) for _ in range(3))
-    assert min(seconds(2_000) for _ in range(3)) < 4 * once * 2.5
+    once = min(seconds(500) for _ in range(2))
+    assert min(seconds(2_000) for _ in range(2)) < 4 * once * 2.5

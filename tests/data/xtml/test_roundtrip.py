@@ -78,7 +78,7 @@ def read(ids, tokenizer, thinking):
 
 
 @pytest.mark.parametrize("thinking", [True, False])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(fields=MESSAGES)
 def test_an_assistant_message_comes_back(byte_tokenizer, fields, thinking):
     messages = request(fields)
@@ -97,7 +97,7 @@ def test_an_assistant_message_comes_back(byte_tokenizer, fields, thinking):
         assert repr(json.loads(call.arguments)) == repr(arguments)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(fields=MESSAGES)
 def test_the_next_turn_begins_with_the_answer_of_this_one(byte_tokenizer, fields):
     """Sent back, an answer is the same tokens: a prefix cache goes on from there."""
