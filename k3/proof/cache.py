@@ -155,15 +155,20 @@ def complete_blocks() -> Term:
     return forall([*REGISTRY, block, blocks, tokens, m], implies(given, goal))
 
 
-def resumes_at_2560() -> Term:
-    """2,800 matched tokens inside a physical block of 6,144 resume at 2,560: with
-    hash blocks of 512 everything up to there is restorable, and no later end is.
-    """
+def _at_five(*facts: Term) -> Term:
     kept = conj(HELD(*PAGES, integer(5)), READY(prefix(integer(5)), groups))
-    held = conj(n * 512 <= 2800, integer(2800) < (n + 1) * 512)
-    at = LONGEST(*REGISTRY, n) * 512
-    goal = conj(eq(at, 2560), at < 6144)
-    return forall([*REGISTRY, n], implies(conj(kept, held), goal))
+    return forall(REGISTRY, implies(kept, conj(*facts)))
+
+
+FIVE = LONGEST(*REGISTRY, integer(5)) * 512
+MATCHED_2800 = conj(integer(5) * 512 <= 2800, integer(2800) < integer(6) * 512)
+
+
+def resumes_at_2560() -> Term:
+    """2,800 matched tokens inside a physical block of 6,144 are 5 whole hash blocks of
+    512; with everything kept up to there a request resumes at 2,560.
+    """
+    return _at_five(*MATCHED_2800.args, eq(FIVE, 2560), FIVE < 6144)
 
 
 @lemma
@@ -212,27 +217,17 @@ def _int_product(a: Term, b: Term, *by: Thm) -> Thm:
 @lemma
 def _prove_2560() -> Thm:
     vs, body = opened(resumes_at_2560())
-    tables, count = vs[:3], vs[3]
-    (h,) = hyps = suppose(body.args[0])
-    five = kernel.ground(eq(count, 5), [h])
-    same = use(_kept_is_found()(5, *tables), h)
-    at = kernel.ground(eq(LONGEST(*tables, count), 5), [same, five])
-    goals = [have(g, at) for g in body.args[1].args]
-    return close(vs, hyps, kernel.conj_intro(*goals))
+    (h,) = suppose(body.args[0])
+    same = use(_kept_is_found()(5, *vs), h)
+    goals = [have(g, same) for g in body.args[1].args]
+    return close(vs, [h], kernel.conj_intro(*goals))
 
 
 def _2560_mutants() -> Mapping[str, Term]:
-    kept = conj(HELD(*PAGES, integer(5)), READY(prefix(integer(5)), groups))
-    held = conj(n * 512 <= 2800, integer(2800) < (n + 1) * 512)
-    at = LONGEST(*REGISTRY, n) * 512
+    rows = HELD(*PAGES, integer(5))
     return {
-        "at the matched token": forall(
-            [*REGISTRY, n], implies(conj(kept, held), eq(at, 2800))
-        ),
-        "without its checkpoint": forall(
-            [*REGISTRY, n],
-            implies(conj(HELD(*PAGES, integer(5)), held), eq(at, 2560)),
-        ),
+        "at the matched token": _at_five(eq(FIVE, 2800)),
+        "without its checkpoint": forall(REGISTRY, implies(rows, eq(FIVE, 2560))),
     }
 
 
@@ -260,9 +255,5 @@ THEOREMS: Theorems = {
         proof=_prove_2560,
         scope=f"{ALL} of which the first five hash blocks are kept",
         mutants=_2560_mutants,
-        hints={
-            "at the matched token": {"n": 5, "groups": ()},
-            "without its checkpoint": {"n": 5},
-        },
     ),
 }

@@ -18,8 +18,9 @@ from k3.logic.constants import define
 from k3.logic.kernel import Thm
 from k3.logic.match import prenex
 from k3.logic.recursion import recursive
-from k3.logic.sorts import INT
+from k3.logic.sorts import BOOL, INT
 from k3.logic.syntax import (
+    TRUE,
     conj,
     eq,
     forall,
@@ -74,10 +75,16 @@ LOOKUP = define(
 )
 
 
-def _closed() -> Term:
-    """Pages of a prefix are never dropped before those of its extensions."""
-    above = conj(i >= 1, pages(prefix(i + 1)))
-    return forall([i], implies(above, pages(prefix(i))))
+# up to n, pages of a prefix are not dropped before those of its extensions
+CLOSED = recursive(
+    "closed",
+    [*PAGES, n],
+    BOOL,
+    lambda pages, prefix: TRUE,
+    lambda n, rec, pages, prefix: conj(
+        rec(pages, prefix), implies(n >= 1, pages(prefix(n + 1)), pages(prefix(n)))
+    ),
+)
 
 
 def two_stage_finds_longest() -> Term:
@@ -86,18 +93,25 @@ def two_stage_finds_longest() -> Term:
     dropped before those of its extensions; physical blocks of any size.
     """
     same = eq(LOOKUP(*REGISTRY, k, n), LONGEST(*REGISTRY, n))
-    given = conj(n >= 0, k >= 1)
-    return forall([*REGISTRY, k, n], implies(_closed(), given, same))
+    given = conj(n >= 0, k >= 1, CLOSED(*PAGES, n))
+    return forall([*REGISTRY, k, n], implies(given, same))
 
 
 @lemma
 def _held_at_end() -> Thm:
     """Where pages are closed, all blocks are held if the last one is."""
-    hyps = suppose(_closed())
-    phi = implies(conj(n >= 1, pages(prefix(n))), HELD(*PAGES, n))
+    given = conj(CLOSED(*PAGES, n), n >= 1, pages(prefix(n)))
+    phi = implies(given, HELD(*PAGES, n))
     none = at_zero(HELD, *PAGES)
-    th = by_induction(n, phi, by=[none, *hyps], defs=[HELD])
-    return prenex(close(PAGES, hyps, th))
+    th = by_induction(n, phi, by=[none], defs=[HELD, CLOSED])
+    return prenex(kernel.generalize(PAGES, th))
+
+
+@lemma
+def _closed_below() -> Thm:
+    """Fewer pages are closed too."""
+    phi = implies(conj(m >= 0, m <= n, CLOSED(*PAGES, n)), CLOSED(*PAGES, m))
+    return prenex(by_induction(n, forall([*PAGES, m], phi), defs=[CLOSED]))
 
 
 @lemma
@@ -110,12 +124,12 @@ def _held_below() -> Thm:
 @lemma
 def _climb_holds() -> Thm:
     """What a climb reaches is held and within the request."""
-    hyps = suppose(_closed(), stride >= 1)
+    hyps = suppose(CLOSED(*PAGES, n), stride >= 1)
     at = CLIMB(*PAGES, stride, n, start, steps)
     from_here = conj(start >= 0, start <= n, HELD(*PAGES, start))
     phi = implies(from_here, conj(at >= start, at <= n, HELD(*PAGES, at)))
-    ends = kernel.generalize([m], kernel.mp(_held_at_end()(*PAGES, m), hyps[0]))
-    th = by_induction(steps, forall([start], phi), [ends, *hyps], [CLIMB])
+    by = [_held_at_end(), _closed_below(), *hyps]
+    th = by_induction(steps, forall([start], phi), by, [CLIMB])
     return prenex(close([*PAGES, stride, n], hyps, th))
 
 
@@ -155,12 +169,12 @@ def _nothing_above() -> Thm:
 
 @lemma
 def _prove_two_stage() -> Thm:
-    closed, size = hyps = suppose(_closed(), conj(n >= 0, k >= 1))
+    (size,) = hyps = suppose(conj(n >= 0, k >= 1, CLOSED(*PAGES, n)))
     coarse = CLIMB(*PAGES, k, n, integer(0), n)
     fine = CLIMB(*PAGES, integer(1), n, coarse, n)
     none = at_zero(HELD, *PAGES)
-    first = use(_climb_holds()(*PAGES, k, n, n, 0), closed, size, none)
-    second = use(_climb_holds()(*PAGES, 1, n, n, coarse), closed, size, first)
+    first = use(_climb_holds()(*PAGES, k, n, n, 0), size, none)
+    second = use(_climb_holds()(*PAGES, 1, n, n, coarse), size, first)
     stuck = use(_climb_ends()(n, *PAGES, n, coarse), size, first)
     down = use(_checkpoints_suffice()(fine, *REGISTRY), first, second)
     held = have(

@@ -194,38 +194,6 @@ def _counts_mutants() -> Mapping[str, Term]:
     }
 
 
-def of_93(*facts: Term) -> Term:
-    """The facts of a model of 93 layers."""
-    return forall([layers], implies(eq(layers, 93), conj(*facts)))
-
-
-def released_layer_counts() -> Term:
-    """Of 93 layers 24 are MLA and 69 are KDA; the last two, 92 and 93, are both MLA."""
-    mla = MLA_LAYERS(layers, layers)
-    last = [IS_MLA(layers, integer(at)) for at in (92, 93)]
-    return of_93(eq(mla, 24), eq(layers - mla, 69), *last)
-
-
-@lemma
-def _prove_released_counts() -> Thm:
-    (h,) = suppose(eq(layers, 93))
-    count = use(_prove_counts()(23, 1))
-    at = kernel.trans(kernel.ring(integer(23) * 4 + 1, integer(93)), kernel.sym(h))
-    mla = MLA_LAYERS(integer(23) * 4 + 1, integer(23) * 4 + 1)
-    same = kernel.congr(mla, at, at)
-    kinds = []
-    for rest in (0, 1):
-        where = integer(23) * 4 + rest
-        moved = kernel.ring(where, integer(92 + rest))
-        move = kernel.congr(IS_MLA(layers, where), kernel.refl(layers), moved)
-        kind = use(_prove_kind()(layers, 23, rest))
-        goal = IS_MLA(layers, integer(92 + rest))
-        kinds.append(kernel.ground(goal, [kind, move, h]))
-    mla = MLA_LAYERS(layers, layers)
-    firsts = [have(g, same, count, h) for g in (eq(mla, 24), eq(layers - mla, 69))]
-    return close([layers], [h], kernel.conj_intro(*firsts, *kinds))
-
-
 THEOREMS: Theorems = {
     "kind_by_remainder": Theorem(
         statement=kind_by_remainder,
@@ -238,10 +206,5 @@ THEOREMS: Theorems = {
         proof=_prove_counts,
         scope="models of any depth",
         mutants=_counts_mutants,
-    ),
-    "released_layer_counts": Theorem(
-        statement=released_layer_counts,
-        proof=_prove_released_counts,
-        scope="the released 93 layers",
     ),
 }

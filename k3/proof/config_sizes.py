@@ -6,7 +6,6 @@ from k3.logic import kernel
 from k3.logic.auto import (
     close,
     exact,
-    have,
     lemma,
     suppose,
     unfold,
@@ -32,9 +31,7 @@ from k3.proof.config import (
     b,
     block,
     divided,
-    layers,
     n,
-    of_93,
     whole_and_rest,
 )
 from k3.proof.theorem import Theorem, Theorems
@@ -71,19 +68,23 @@ def _prove_sources() -> Thm:
     return close([block, a, b], [h], th)
 
 
-def released_depth_sources() -> Term:
-    """After 93 layers in blocks of 12 the last depth mix reads 9 sources."""
-    return of_93(eq(SOURCES(integer(12), layers), 9))
+def released_counts() -> Term:
+    """93 = 4·23 + 1, so by `config.layer_counts` 24 layers are MLA and 69 KDA; and
+    93 = 12·7 + 9, so by `depth_sources` the last depth mix reads 9 sources.
+    """
+    layers, mla = integer(93), integer(23) + 1
+    return conj(
+        eq(integer(23) * 4 + 1, layers),
+        eq(mla, 24),
+        eq(layers - mla, 69),
+        eq(integer(7) * 12 + 9, layers),
+        eq(integer(7) + 1 + 1, 9),
+    )
 
 
 @lemma
-def _prove_released_sources() -> Thm:
-    (h,) = suppose(eq(layers, 93))
-    at = kernel.trans(kernel.ring(integer(7) * 12 + 9, integer(93)), kernel.sym(h))
-    twelve = kernel.refl(integer(12))
-    same = kernel.congr(SOURCES(integer(12), integer(7) * 12 + 9), twelve, at)
-    goal = eq(SOURCES(integer(12), layers), 9)
-    return close([layers], [h], have(goal, same, use(_prove_sources()(12, 7, 9))))
+def _prove_released_counts() -> Thm:
+    return kernel.conj_intro(*(exact(g) for g in released_counts().args))
 
 
 def _sources_mutants() -> Mapping[str, Term]:
@@ -233,9 +234,9 @@ THEOREMS: Theorems = {
         scope="all depths and block sizes",
         mutants=_sources_mutants,
     ),
-    "released_depth_sources": Theorem(
-        statement=released_depth_sources,
-        proof=_prove_released_sources,
+    "released_counts": Theorem(
+        statement=released_counts,
+        proof=_prove_released_counts,
         scope="the released 93 layers in blocks of 12",
     ),
     "blocks_cover_width": Theorem(
