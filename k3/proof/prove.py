@@ -40,6 +40,11 @@ CONCEPTS = (
     "experts",
     "rounding",
     "loss",
+    "cache",
+    "budget",
+    "cache_search",
+    "config",
+    "config_sizes",
 )
 AXIOMS = frozenset(a for th in analysis.AXIOMS for a in th.axioms)
 
