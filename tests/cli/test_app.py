@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -18,11 +19,12 @@ K3 = [sys.executable, "-m", "k3"]
 
 def test_help_comes_in_half_a_second():
     def seconds():
-        started = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([*K3, "--help"], check=True, capture_output=True)
-        return time.perf_counter() - started
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    # The best of five: other work on the machine is not the program's.
+    # Processor time, the best of five: other work on the machine is not the program's.
     assert min(seconds() for _ in range(5)) < 0.5
 
 
