@@ -156,7 +156,7 @@ alpha, k, v = (var(name, fun(INT, REAL)) for name in ("alpha", "k", "v"))
 beta = var("beta", REAL)
 
 
-def _matrix_form(i: Term, j: Term) -> Term:
+def matrix_form(i: Term, j: Term) -> Term:
     """Eq. 1: ((I − β k kᵀ) Diag(α) S + β k vᵀ) at row i, column j."""
     eye = ite(eq(m, i), real(1), real(0))
     return sigma(n, (eye - beta * k(i) * k(m)) * (alpha(m) * S(m, j)), m) + beta * k(
@@ -164,7 +164,8 @@ def _matrix_form(i: Term, j: Term) -> Term:
     ) * v(j)
 
 
-def _coordinates(i: Term, j: Term) -> Term:
+def coordinates(i: Term, j: Term) -> Term:
+    """Decay, read with k, correct and write, at row i, column j."""
     read = sigma(n, k(m) * (alpha(m) * S(m, j)), m)
     return alpha(i) * S(i, j) - beta * k(i) * read + beta * k(i) * v(j)
 
@@ -179,7 +180,7 @@ def _update(left: Term, right: Term) -> Term:
 
 def matrix_form_in_coordinates() -> Term:
     """Eq. 1 as a matrix product is decay, then read with k, then correct and write."""
-    return _update(_matrix_form(i, j), _coordinates(i, j))
+    return _update(matrix_form(i, j), coordinates(i, j))
 
 
 @lemma
@@ -197,7 +198,7 @@ def _prove_coordinates() -> Thm:
     added = use(sum_add()(n, pick, lam([m], factor * (k(m) * row))), *hyps)
     scaled = use(sum_scale()(n, factor, read), *hyps)
     picked = use(sum_pick()(n, i, lam([m], row)), *hyps)
-    goal = eq(_matrix_form(i, j), _coordinates(i, j))
+    goal = eq(matrix_form(i, j), coordinates(i, j))
     th = exact(goal, whole, added, scaled, picked)
     return close(EVERY, hyps, th)
 
@@ -206,11 +207,11 @@ def _update_mutants() -> Mapping[str, Term]:
     late = sigma(n, k(m) * S(m, j), m)
     after = alpha(i) * (S(i, j) - beta * k(i) * late) + beta * k(i) * v(j)
     unread = alpha(i) * S(i, j) + beta * k(i) * v(j)
-    swapped = _coordinates(i, j) - beta * k(i) * v(j) + beta * k(j) * v(i)
+    swapped = coordinates(i, j) - beta * k(i) * v(j) + beta * k(j) * v(i)
     return {
-        "decay after correction": _update(_matrix_form(i, j), after),
-        "no correction": _update(_matrix_form(i, j), unread),
-        "key and value exchanged": _update(_matrix_form(i, j), swapped),
+        "decay after correction": _update(matrix_form(i, j), after),
+        "no correction": _update(matrix_form(i, j), unread),
+        "key and value exchanged": _update(matrix_form(i, j), swapped),
     }
 
 

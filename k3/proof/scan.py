@@ -1,6 +1,6 @@
 """A causal scan: a step function run over a list, state in, state and outputs out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from k3.logic import kernel
@@ -36,7 +36,7 @@ def run(state: Sort, token: Sort, output: Sort) -> Symbol:
     step = var("step", fun(state, token, pair_of(state, output)))
     s, xs = var("s", state), var("xs", list_of(token))
 
-    def after(h: Term, t: Term, rec: Symbol, step: Term, s: Term) -> Term:
+    def after(h: Term, t: Term, rec: Callable[..., Term], step: Term, s: Term) -> Term:
         now = step(s, h)
         later = rec(step, fst(now))
         return pair(fst(later), cons(snd(now), snd(later)))

@@ -1,6 +1,6 @@
 """A stack of layers: token by token through all layers, or layer by layer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from k3.logic import kernel
 from k3.logic.auto import (
@@ -32,7 +32,7 @@ from k3.logic.syntax import (
     snd,
     var,
 )
-from k3.logic.terms import Symbol, Term, make
+from k3.logic.terms import Term, make
 from k3.proof.lists import append, length
 from k3.proof.scan import run
 from k3.proof.theorem import Theorem, Theorems
@@ -56,7 +56,7 @@ def tail(xs: Term) -> Term:
     return make("tl", (xs,))
 
 
-def _one_token(layer: Term, t: Term, rec: Symbol, *given: Term) -> Term:
+def _one_token(layer: Term, t: Term, rec: Callable[..., Term], *given: Term) -> Term:
     apply, states, x = given
     now = apply(layer, head(states), x)
     later = rec(apply, tail(states), snd(now))
@@ -86,7 +86,7 @@ def stack_step(layers: Term) -> Term:
     return lam([s, v], STACK(apply, layers, s, v))
 
 
-def _all_tokens(layer: Term, t: Term, rec: Symbol, *given: Term) -> Term:
+def _all_tokens(layer: Term, t: Term, rec: Callable[..., Term], *given: Term) -> Term:
     apply, states, xs = given
     now = RUN_LAYER(layer_step(layer), head(states), xs)
     later = rec(apply, tail(states), snd(now))

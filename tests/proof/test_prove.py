@@ -1,0 +1,126 @@
+"""Proving by name, what a record says, and what is refused."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from k3 import proof
+from k3.errors import ProofError
+from k3.logic import constants, kernel
+from k3.logic.sorts import REAL
+from k3.logic.syntax import FALSE, forall, var
+from k3.proof.theorem import Theorem
+
+module = importlib.import_module("k3.proof.prove")  # the package exports the function
+x = var("x", REAL)
+ALL = """
+import json, sys
+from k3 import proof
+records = proof.prove_all(seed=int(sys.argv[1]))
+print(json.dumps([[r.name, r.level, r.digest, list(r.axioms)] for r in records]))
+"""
+
+
+def square() -> object:
+    """Squares are not negative, over all reals."""
+    return forall([x], x * x >= 0)
+
+
+def proved():
+    from k3.proof.reals import square_nonneg
+
+    return square_nonneg()
+
+
+def record(monkeypatch, **changes):
+    base = {"statement": square, "proof": proved, "scope": "all reals"}
+    theorem = Theorem(**{**base, **changes})
+    monkeypatch.setattr(module, "theorems", lambda: {"test.square": theorem})
+    return proof.prove("test.square")
+
+
+def test_a_record_says_everything(monkeypatch):
+    found = record(monkeypatch, mutants=lambda: {"strict": forall([x], x * x > 0)})
+    assert found.words == "Squares are not negative, over all reals."
+    assert found.statement == "for all x : ℝ\n  0 ≤ x·x"
+    assert (found.level, found.axioms, found.scope) == ("K", (), "all reals")
+    assert found.mutants == {"strict": "x = 0: 0 < x·x is false: 0 against 0"}
+    assert found.steps > 1
+
+
+def test_levels_and_axioms_are_reported():
+    found = proof.prove("kda.retention_between")
+    assert found.level == "KS"
+    assert found.axioms == ("exp_add", "exp_tangent")
+    assert proof.prove("scan.append_carries_state").level == "K"
+
+
+def test_a_false_statement_is_refuted_before_it_is_tried(monkeypatch):
+    def never():
+        raise AssertionError
+
+    with pytest.raises(ProofError, match=r"test\.square is false: x = "):
+        record(monkeypatch, statement=lambda: forall([x], x >= 0), proof=never)
+
+
+def test_a_proof_of_something_else_is_refused(monkeypatch):
+    with pytest.raises(ProofError, match="its proof shows"):
+        record(monkeypatch, proof=lambda: kernel.refl(x))
+    with pytest.raises(ProofError, match="its proof shows"):
+        record(monkeypatch, proof=lambda: kernel.assume(square()))
+
+
+def test_a_wrong_variant_must_be_refuted(monkeypatch):
+    with pytest.raises(ProofError, match="not refuted: the same"):
+        record(monkeypatch, mutants=lambda: {"the same": square()})
+
+
+def test_another_axiom_is_refused(monkeypatch):
+    def cheat():
+        false = constants.axiom("cheat", FALSE)
+        th = kernel.ground(x * x >= 0, [false])
+        return kernel.generalize([x], th)
+
+    with pytest.raises(ProofError, match="axioms that are not those of analysis"):
+        record(monkeypatch, proof=cheat)
+
+
+def test_an_unknown_name_is_answered_with_near_ones():
+    with pytest.raises(ProofError, match=r"no theorem is called append.*scan\.append"):
+        proof.prove("append")
+
+
+def test_every_file_with_theorems_is_listed():
+    folder = Path(module.__file__).parent
+    found = {p.stem for p in folder.glob("*.py") if "\nTHEOREMS" in p.read_text()}
+    assert set(module.CONCEPTS) <= found
+
+
+def test_article_maps_to_theorems_or_to_reasons():
+    ours = proof.theorems()
+    for name, answer in proof.article().items():
+        assert answer in ours or answer.startswith("open: "), (name, answer)
+
+
+def prove_all(seed):
+    command = [sys.executable, "-c", ALL, str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_everything_is_proved_and_the_second_checker_agrees():
+    """In another process: the run-time type checks of the tests would triple it."""
+    found = prove_all(seed=0)
+    assert [name for name, *_ in found] == list(proof.theorems())
+    assert {level for _, level, *_ in found} == {"K", "KS"}
+    names = {a for *_, axioms in found for a in axioms}
+    assert names == {"exp_add", "exp_tangent", "exp_log", "sqrt_square"}
+
+
+@pytest.mark.slow
+def test_other_seeds_give_the_same_result():
+    assert prove_all(seed=1) == prove_all(seed=2)
