@@ -72,13 +72,13 @@ def combine(
     token = order // k
     scale = weights.flatten()[order, None]
     used, counts = torch.unique_consecutive(flat, return_counts=True)
-    parts, start = [], 0
-    for e, n in zip(used.tolist(), counts.tolist(), strict=True):
-        rows = x[token[start : start + n]]
+    parts = []
+    groups = x.index_select(0, token).split(counts.tolist())
+    for e, rows in zip(used.tolist(), groups, strict=True):
+        n = len(rows)
         # A neighbour's choice of experts must not change the bits of this row.
-        padded = F.pad(rows, (0, 0, 0, max(SAME_ROWS - n, 0)))
+        padded = F.pad(rows, (0, 0, 0, SAME_ROWS - n)) if n < SAME_ROWS else rows
         parts.append(expert(e, padded)[:n])
-        start += n
     if not parts:
         return out
     return out.index_add(0, token, torch.cat(parts) * scale)

@@ -1,9 +1,10 @@
 """All routed experts of a layer in one module, dense or packed in MXFP4."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -34,8 +35,9 @@ class Experts(nn.Module):
         self.num_experts = config.num_experts
         self.beta = float(config.activation_situ_beta)
         self.linear_beta = float(config.activation_situ_linear_beta)
-        L, F = config.routed_expert_hidden_size, config.moe_intermediate_size
-        for name, (rows, columns) in {"w1": (F, L), "w2": (L, F), "w3": (F, L)}.items():
+        L, wide = config.routed_expert_hidden_size, config.moe_intermediate_size
+        sizes = {"w1": (wide, L), "w2": (L, wide), "w3": (wide, L)}
+        for name, (rows, columns) in sizes.items():
             shape = (self.num_experts, rows)
             if not self.packed:
                 w = torch.empty(*shape, columns, dtype=dtype)
@@ -52,6 +54,17 @@ class Experts(nn.Module):
         self.dtype = probe.dtype if probe.is_floating_point() else self.dtype
         return super()._apply(fn, recurse)
 
+    def for_pass(self) -> Callable[[int, Tensor], Tensor]:
+        """Return the experts of one forward pass: `expert(number, rows)`.
+
+        Where gradients will come, the stacks are split once: the gradient of a
+        stack is then gathered once, and not filled anew for every expert used.
+        """
+        if self.packed or not (torch.is_grad_enabled() and self.w1.requires_grad):
+            return self
+        w1, w2, w3 = self.w1.unbind(0), self.w2.unbind(0), self.w3.unbind(0)
+        return lambda e, x: self.run(x, w1[e], w2[e], w3[e])
+
     def weight(self, name: str, expert: int) -> Float[Tensor, "rows columns"]:
         """Return one matrix of one expert, decoded if it is packed."""
         if not self.packed:
@@ -64,11 +77,17 @@ class Experts(nn.Module):
 
     def forward(self, expert: int, x: Float[Tensor, "T L"]) -> Float[Tensor, "T L"]:
         """w2 SiTU(w1 x, w3 x) of one expert over its rows."""
-        gate = x @ self.weight("w1", expert).T
-        up = x @ self.weight("w3", expert).T
-        return situ.situ(gate, up, self.beta, self.linear_beta) @ (
-            self.weight("w2", expert).T
+        w1, w2, w3 = (self.weight(name, expert) for name in ("w1", "w2", "w3"))
+        return self.run(x, w1, w2, w3)
+
+    def run(
+        self, x: Float[Tensor, "T L"], w1: Tensor, w2: Tensor, w3: Tensor
+    ) -> Float[Tensor, "T L"]:
+        """w2 SiTU(w1 x, w3 x) with the matrices of one expert."""
+        hidden = situ.situ(
+            F.linear(x, w1), F.linear(x, w3), self.beta, self.linear_beta
         )
+        return F.linear(hidden, w2)
 
     def stored(self) -> dict[str, Sequence[Tensor] | Tensor]:
         """Return what is held, by the suffix of its name in the checkpoint."""

@@ -57,6 +57,6 @@ class MoE(nn.Module):
         record(taps, f"{name}.index", index)
         record(taps, f"{name}.weights", weights)
         z = self.routed_expert_down_proj(rows)
-        mixed = self.dispatch(z, index, weights, self.experts).to(x.dtype)
+        mixed = self.dispatch(z, index, weights, self.experts.for_pass()).to(x.dtype)
         routed = self.routed_expert_up_proj(self.routed_expert_norm(mixed))
         return routed.view(x.shape) + self.shared_experts(x)
