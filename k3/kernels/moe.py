@@ -12,6 +12,8 @@ from k3.kernels import precision
 SAME_ROWS = 4
 """From so many rows on, a row's product has the same bits whatever the others are."""
 
+CACHE_LINE_BYTES = 64
+
 
 def scores(
     x: Float[Tensor, "T D"], weight: Float[Tensor, "E D"]
@@ -75,10 +77,19 @@ def combine(
     parts = []
     groups = x.index_select(0, token).split(counts.tolist())
     for e, rows in zip(used.tolist(), groups, strict=True):
-        n = len(rows)
-        # A neighbour's choice of experts must not change the bits of this row.
-        padded = F.pad(rows, (0, 0, 0, SAME_ROWS - n)) if n < SAME_ROWS else rows
-        parts.append(expert(e, padded)[:n])
+        parts.append(expert(e, _alone(rows))[: len(rows)])
     if not parts:
         return out
     return out.index_add(0, token, torch.cat(parts) * scale)
+
+
+def _alone(rows: Float[Tensor, "n L"]) -> Float[Tensor, "m L"]:
+    """Rows of one expert, so that others' choices do not change their bits.
+
+    A product of fewer than SAME_ROWS rows is summed in another order, and so may one
+    be whose first row does not lie on a cache line.
+    """
+    if len(rows) < SAME_ROWS:
+        return F.pad(rows, (0, 0, 0, SAME_ROWS - len(rows)))
+    aligned = rows.shape[1] * rows.element_size() % CACHE_LINE_BYTES == 0
+    return rows if aligned else rows.clone()
