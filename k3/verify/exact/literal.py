@@ -22,24 +22,26 @@ SINGLE = 1.5e-7
 """Relative slack of a literal that went through a double, and through a float32."""
 
 
-def residues(tower: Tower, value: object, single: bool = False) -> tuple[int, ...]:
-    """The tower value of a constant; `single` where it is stored in 32 bits or fewer.
+def residues(tower: Tower, value: object) -> tuple[int, ...]:
+    """The tower value of a constant.
 
     Infinities and NaN are 0: only their shadow is ever used.
     """
-    at = (value, single) if isinstance(value, float) else value
+    # Equal numbers of different kinds have one hash: 0.1 is no fraction.
+    at = (type(value), value)
     if at not in tower.known:
-        tower.known[at] = _residues(tower, value, single)
+        tower.known[at] = _residues(tower, value)
     return tower.known[at]
 
 
-def _residues(tower: Tower, value: object, single: bool) -> tuple[int, ...]:
+def _residues(tower: Tower, value: object) -> tuple[int, ...]:
     if isinstance(value, int | Fraction) and not isinstance(value, bool):
         return tower.rational(Fraction(value))
     c = float(value)  # type: ignore[arg-type]
     if not math.isfinite(c) or abs(c) >= 1e30:
         return (0,) * tower.levels
-    single = single or float(np.float32(c)) == c
+    # A float32 that went through a double means what it meant in 32 bits.
+    single = float(np.float32(c)) == c
     exact = dyadic(c)
     if exact is not None:
         return tower.rational(exact)

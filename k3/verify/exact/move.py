@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-from k3.verify.exact.tensor import ExactTensor, Unsupported, is_exact, words
+from k3.verify.exact.tensor import (
+    ExactTensor,
+    Unsupported,
+    is_exact,
+    log_parts,
+    make_log,
+    words,
+)
 
 MOVES = words(
     """
@@ -46,6 +53,8 @@ def move(run: Any, func: Any, args: Any, kwargs: Any) -> Any:
     exact = [x for x in tree_leaves((args, kwargs)) if is_exact(x)]
     depth = min(x.depth for x in exact)
     f = _on(func, args, kwargs, lambda x: x.f)
+    if any(x.logarithm for x in exact) and not inplace:
+        return _move_logs(func, args, kwargs, f, depth)
     each = [_on(func, args, kwargs, lambda x, i=i: x.c[i]) for i in range(depth)]
     if inplace:
         lower(args[0], depth, all(x.cell.constant for x in exact))
@@ -58,6 +67,30 @@ def move(run: Any, func: Any, args: Any, kwargs: Any) -> Any:
             _wrap(source, g, list(c), still) for g, c in zip(f, columns, strict=True)
         ]
     return _wrap(source, f, each, still)
+
+
+def _move_logs(func: Any, args: Any, kwargs: Any, f: Any, depth: int) -> Any:
+    """Both parts of x + log(y) go the same way; nobody writes into them."""
+    each = [
+        [
+            _on(func, args, kwargs, lambda t, i=i, part=part: log_parts(t)[part][i])
+            for i in range(depth)
+        ]
+        for part in (0, 1)
+    ]
+    source = next(x for x in tree_leaves((args, kwargs)) if is_exact(x))
+    if not isinstance(f, list | tuple):
+        return make_log(source.run, f, each[0], each[1], source.dtype)
+    return [
+        make_log(
+            source.run,
+            g,
+            [p[j] for p in each[0]],
+            [p[j] for p in each[1]],
+            source.dtype,
+        )
+        for j, g in enumerate(f)
+    ]
 
 
 def accumulates(name: str, args: Any, kwargs: Any) -> bool:

@@ -29,17 +29,26 @@ def _register(name: str, shadow: Callable[[float], float]) -> None:
 
 _register("sqrt", math.sqrt)
 _register("tanh", math.tanh)
-_register("log", math.log)
 _register("erf", math.erf)
 _register("cos", math.cos)
 _register("sin", math.sin)
 _register("sigmoid", lambda x: 0.5 * (1 + math.tanh(x / 2)))
-_register("softplus", lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))))
+ops.softplus.register(Num, lambda x: ops.log(1 + x.exp()))
 ops.exp.register(Num, Num.exp)
 ops.lift.register(Num, lambda like, value: like.run.constant(value))
 ops.pi.register(Num, lambda like: _pi(like.run))
 ops.maximum.register(Num, lambda x, y: x.choose(x.f >= _like(x, y).f, _like(x, y)))
 ops.minimum.register(Num, lambda x, y: x.choose(x.f <= _like(x, y).f, _like(x, y)))
+
+
+@ops.log.register
+def _(x: Num) -> Num:
+    """A random function with log(1/x) = -log(x)."""
+    safe = _real(math.log)
+    if x.q is not None:
+        return x.opaque("log", safe)
+    both = x.opaque("log", safe) - x.inverse().opaque("log", safe)
+    return Num(x.run, both.c, both.f / 2)
 
 
 def _like(x: Num, y: Any) -> Num:

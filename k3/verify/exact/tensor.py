@@ -40,6 +40,8 @@ class ExactTensor(torch.Tensor):
     run: Any
     cell: Cell
     _c: list[Tensor] | None
+    logarithm: tuple[list[Tensor], list[Tensor]] | None
+    """x and y of a value x + log(y), until somebody asks for its residues."""
 
     @staticmethod
     def __new__(
@@ -63,7 +65,7 @@ class ExactTensor(torch.Tensor):
             device="cpu",
             requires_grad=requires_grad,
         )
-        t.f, t.run = f, run
+        t.f, t.run, t.logarithm = f, run, None
         t._c = None if c is None else list(c)
         depth = run.tower.levels if c is None else len(c)
         t.cell = cell or Cell(depth, c is None)
@@ -77,8 +79,10 @@ class ExactTensor(torch.Tensor):
     @property
     def c(self) -> list[Tensor]:
         """The valid residues; a constant reads its entries as literals first."""
-        if self._c is None:
-            self._c = _read(self.run.tower, self.f, self.dtype)
+        if self._c is None and self.logarithm is not None:
+            self._c = _logarithm(self.run.tower, self.f, *self.logarithm)
+        elif self._c is None:
+            self._c = _read(self.run.tower, self.f)
         return self._c[: self.cell.depth]
 
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
@@ -103,15 +107,24 @@ def is_exact(x: Any) -> bool:
     return isinstance(x, ExactTensor)
 
 
-def _read(tower: Tower, f: Tensor, dtype: torch.dtype) -> list[Tensor]:
-    single = dtype != torch.float64
+def _read(tower: Tower, f: Tensor) -> list[Tensor]:
     found, place = torch.unique(f.nan_to_num(0.0, torch.inf), return_inverse=True)
-    rows = [literal.residues(tower, v, single) for v in found.tolist()]
+    rows = [literal.residues(tower, v) for v in found.tolist()]
     out = []
     for i in range(tower.levels):
         values = tower.constant(i, [row[i] for row in rows])
         out.append(like(f, values[place].reshape(f.shape)))
     return out
+
+
+def _logarithm(
+    tower: Tower, f: Tensor, x: list[Tensor], y: list[Tensor]
+) -> list[Tensor]:
+    """Residues of x + log(y), with log(1/y) = -log(y)."""
+    up = tower.oracle("log", y[0])
+    down = tower.oracle("log", tower.fields[0].inv(y[0]))
+    levels = zip(tower.fields, x, up, down, strict=False)
+    return [like(f, fl.add(p, fl.sub(u, v))) for fl, p, u, v in levels]
 
 
 def like(f: Tensor, c: Tensor) -> Tensor:
@@ -124,6 +137,21 @@ def like(f: Tensor, c: Tensor) -> Tensor:
 def make(run: Any, f: Tensor, c: Sequence[Tensor], dtype: torch.dtype) -> ExactTensor:
     """A fresh tensor of values."""
     return ExactTensor(run, f, [like(f, x) for x in c], dtype)
+
+
+def make_log(
+    run: Any, f: Tensor, x: Sequence[Tensor], y: Sequence[Tensor], dtype: torch.dtype
+) -> ExactTensor:
+    """A fresh tensor of values x + log(y)."""
+    t = ExactTensor(run, f, None, dtype)
+    t.logarithm = list(x), list(y)
+    t.cell = Cell(min(len(x), len(y)))
+    return t
+
+
+def log_parts(t: ExactTensor) -> tuple[list[Tensor], list[Tensor]]:
+    """x and y with t = x + log(y); y is 1 where t is no logarithm."""
+    return t.logarithm or (t.c, [torch.ones_like(p) for p in t.c])
 
 
 def constant(run: Any, f: Tensor, dtype: torch.dtype) -> ExactTensor:

@@ -203,30 +203,32 @@ def attach(module: nn.Module, tap: cut.Tap) -> list[Any]:
     for i, layer in enumerate(decoder.layers[: decoder.num_layers]):
         at = f"layers.{i}."
         handles += [
-            _before(layer.input_layernorm, at + "self_attention_res", tap),
-            _after(layer.input_layernorm, at + "input_layernorm", tap),
-            _after(layer.self_attn, at + "self_attn", tap),
-            _before(layer.post_attention_layernorm, at + "mlp_res", tap),
-            _after(
-                layer.post_attention_layernorm, at + "post_attention_layernorm", tap
-            ),
+            before(layer.input_layernorm, at + "self_attention_res", tap),
+            after(layer.input_layernorm, at + "input_layernorm", tap),
+            after(layer.self_attn, at + "self_attn", tap),
+            before(layer.post_attention_layernorm, at + "mlp_res", tap),
+            after(layer.post_attention_layernorm, at + "post_attention_layernorm", tap),
             _after_layer(layer, at + "out_prefix", tap),
         ]
         kind = "block_sparse_moe" if layer.sparse else "mlp"
-        handles.append(_after(getattr(layer, kind), at + kind, tap))
-    handles.append(_before(decoder.norm, "output_attn_res", tap))
-    handles.append(_after(decoder.norm, "norm", tap))
+        handles.append(after(getattr(layer, kind), at + kind, tap))
+    handles.append(before(decoder.norm, "output_attn_res", tap))
+    handles.append(after(decoder.norm, "norm", tap))
     return handles
 
 
-def _before(module: nn.Module, name: str, tap: cut.Tap) -> Any:
+def before(module: nn.Module, name: str, tap: cut.Tap) -> Any:
+    """Cut at the first input of a module."""
+
     def hook(_: nn.Module, args: Any) -> Any:
         return (tap(name, args[0]), *args[1:])
 
     return module.register_forward_pre_hook(hook)
 
 
-def _after(module: nn.Module, name: str, tap: cut.Tap) -> Any:
+def after(module: nn.Module, name: str, tap: cut.Tap) -> Any:
+    """Cut at the output of a module."""
+
     def hook(_: nn.Module, args: Any, out: Any) -> Any:
         return tap(name, out)
 

@@ -9,15 +9,29 @@ from torch.utils._pytree import tree_map
 
 from k3.verify.exact.move import result_dtype
 from k3.verify.exact.rules.ring import each, negative
-from k3.verify.exact.tensor import ExactTensor, is_exact, make, words
+from k3.verify.exact.tensor import (
+    ExactTensor,
+    is_exact,
+    log_parts,
+    make,
+    make_log,
+    words,
+)
 
 
 def where(run: Any, condition: Tensor, a: Any, b: Any) -> ExactTensor:
     """a where the condition holds, else b."""
     claimed = result_dtype(*(x for x in (b, a) if isinstance(x, Tensor)))
     x, y = run.lift(a), run.lift(b)
+    f = torch.where(condition, x.f, y.f)
+    if x.logarithm or y.logarithm:
+        plain, factor = (
+            [torch.where(condition, p, q) for p, q in zip(a, b, strict=False)]
+            for a, b in zip(log_parts(x), log_parts(y), strict=True)
+        )
+        return make_log(run, f, plain, factor, claimed)
     c = [torch.where(condition, p, q) for p, q in zip(x.c, y.c, strict=False)]
-    return make(run, torch.where(condition, x.f, y.f), c, claimed)
+    return make(run, f, c, claimed)
 
 
 def pick(run: Any, x: ExactTensor, index: Tensor, dim: int) -> ExactTensor:
@@ -118,8 +132,7 @@ def _where(
 def _masked_fill(
     run: Any, func: Any, x: Any, mask: Tensor, *, value: Any
 ) -> ExactTensor:
-    out = where(run, mask, value if isinstance(value, Tensor) else float(value), x)
-    return make(run, out.f, out.c, x.dtype)
+    return where(run, mask, value if isinstance(value, Tensor) else float(value), x)
 
 
 def _all_of(run: Any, x: ExactTensor, value: Any) -> ExactTensor:

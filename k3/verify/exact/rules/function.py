@@ -39,6 +39,8 @@ def exp(run: Any, x: Any) -> ExactTensor:
     x = run.lift(x)
     if x.cell.constant:
         return constant(run, x.f.exp(), x.dtype)
+    if x.logarithm:
+        return _exp_of_log(run, x)
     residues = x.c
     run.tower.count("exp", residues[0])
     if len(residues) < 2:
@@ -49,6 +51,19 @@ def exp(run: Any, x: Any) -> ExactTensor:
     if bool(dead.any()):
         c = [torch.where(dead, torch.zeros_like(p), p) for p in c]
     return make(run, x.f.exp(), c, x.dtype)
+
+
+def _exp_of_log(run: Any, x: ExactTensor) -> ExactTensor:
+    """exp(a + log b) = exp(a) b."""
+    assert x.logarithm is not None
+    a, b = x.logarithm
+    if any(bool(p.any()) for p in a):
+        rise = exp(run, make(run, torch.zeros_like(x.f), a, x.dtype)).c
+        levels = zip(run.tower.fields, rise, b, strict=False)
+        b = [field.mul(p, q) for field, p, q in levels]
+    dead = x.f < DEAD
+    b = [torch.where(dead, torch.zeros_like(p), p) for p in b]
+    return make(run, x.f.exp(), b, x.dtype)
 
 
 def sigmoid(run: Any, x: Any) -> ExactTensor:
@@ -163,15 +178,6 @@ def gelu_inner(run: Any, x: Any, approximate: str) -> ExactTensor:
     return opaque(run, "erf", mul(run, x, 2**-0.5), torch.erf)
 
 
-def _softplus(
-    run: Any, func: Any, x: Any, beta: Any = 1, *, threshold: Any = 20
-) -> ExactTensor:
-    """log(1 + exp(x)): what lies beyond the threshold is rounding."""
-    if beta != 1:
-        raise Unsupported(f"{func} has a rule for beta = 1 only: got {beta}")
-    return opaque(run, "softplus", x, torch.nn.functional.softplus)
-
-
 def _named(tag: str) -> Callable[..., ExactTensor]:
     return lambda run, func, x: opaque(run, tag, x, getattr(torch, tag))
 
@@ -190,9 +196,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "_fused_rms_norm": _rms_norm,
     "rms_norm": lambda run, func, *a, **k: _rms_norm(run, func, *a, **k)[0],
     "gelu": _gelu,
-    "softplus": _softplus,
     "_softmax": _softmax,
     "softmax": _softmax,
     "_safe_softmax": _softmax,
-    **{tag: _named(tag) for tag in ("log", "log1p", "log2", "erf", "sin", "cos")},
+    **{tag: _named(tag) for tag in ("erf", "sin", "cos")},
 }

@@ -11,7 +11,7 @@ from k3.verify.exact.rules.choice import where
 from k3.verify.exact.rules.function import exp, gelu_inner, sigmoid
 from k3.verify.exact.rules.ring import RULES as RING
 from k3.verify.exact.rules.ring import add, divide, mul, sub, total
-from k3.verify.exact.tensor import ExactTensor, Unsupported, make, words
+from k3.verify.exact.tensor import ExactTensor, make, words
 
 
 def _sigmoid(run: Any, func: Any, g: Any, y: Any) -> ExactTensor:
@@ -52,12 +52,6 @@ def _softmax(
 ) -> ExactTensor:
     gy = mul(run, g, y)
     return sub(run, gy, mul(run, y, total(run, gy, [dim], True)))
-
-
-def _log_softmax(run: Any, func: Any, x: Any, dim: int, **_: Any) -> ExactTensor:
-    raise Unsupported(
-        f"{func}: logarithms are uninterpreted here; compare logits, not losses"
-    )
 
 
 def _embedding(run: Any, func: Any, g: Any, index: Tensor, **given: Any) -> ExactTensor:
@@ -129,7 +123,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "softplus_backward": _softplus,
     "gelu_backward": _gelu,
     "_softmax_backward_data": _softmax,
-    "_log_softmax": _log_softmax,
     "embedding_dense_backward": _embedding,
     "_fused_rms_norm_backward": _rms_norm,
     "_assert_tensor_metadata": lambda *a, **k: None,

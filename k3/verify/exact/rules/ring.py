@@ -8,16 +8,32 @@ import torch
 from torch import Tensor
 
 from k3.verify.exact.move import result_dtype
-from k3.verify.exact.tensor import ExactTensor, Unsupported, make
+from k3.verify.exact.tensor import ExactTensor, Unsupported, log_parts, make, make_log
 
 
 def binary(run: Any, op: str, a: Any, b: Any) -> ExactTensor:
     """A field operation and the torch function of the same name on shadows."""
     claimed = result_dtype(a, b)
     x, y = run.lift(a), run.lift(b)
+    if op != "mul" and (x.logarithm or y.logarithm):
+        return _of_logs(run, op, x, y, claimed)
     levels = zip(run.tower.fields, x.c, y.c, strict=False)
     c = [getattr(field, op)(p, q) for field, p, q in levels]
     return make(run, getattr(torch, op)(x.f, y.f), c, claimed)
+
+
+def _of_logs(
+    run: Any, op: str, x: ExactTensor, y: ExactTensor, claimed: torch.dtype
+) -> ExactTensor:
+    """(a + log b) +- (c + log d): sums of a and c, products or quotients of b, d."""
+    (a, b), (c, d) = log_parts(x), log_parts(y)
+    levels = list(zip(run.tower.fields, a, c, b, d, strict=False))
+    plain = [getattr(fl, op)(p, q) for fl, p, q, _, _ in levels]
+    d_ = [q if op == "add" else fl.inv(q) for fl, _, _, _, q in levels]
+    factor = [fl.mul(p, q) for (fl, _, _, p, _), q in zip(levels, d_, strict=True)]
+    f = getattr(torch, op)(x.f, y.f)
+    shape = f.shape
+    return make_log(run, f, [p.expand(shape) for p in plain], factor, claimed)
 
 
 def add(run: Any, a: Any, b: Any) -> ExactTensor:
@@ -56,6 +72,8 @@ def reciprocal(run: Any, x: ExactTensor) -> ExactTensor:
 
 def negative(run: Any, x: ExactTensor) -> ExactTensor:
     """-x."""
+    if x.logarithm:
+        return _of_logs(run, "sub", run.lift(torch.zeros(x.shape)), x, x.dtype)
     return each(run, x, -x.f, lambda field, p: field.neg(p))
 
 

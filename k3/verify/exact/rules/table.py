@@ -3,12 +3,21 @@
 from collections.abc import Callable
 from typing import Any
 
-from k3.verify.exact.rules import attention, choice, function, gradient, matrix, ring
+from k3.verify.exact.rules import (
+    attention,
+    choice,
+    function,
+    gradient,
+    logarithm,
+    matrix,
+    ring,
+)
 
 RULES: dict[str, Callable[..., Any]] = {
     **ring.RULES,
     **matrix.RULES,
     **function.RULES,
+    **logarithm.RULES,
     **choice.RULES,
     **attention.RULES,
     **gradient.RULES,
