@@ -38,7 +38,8 @@ def step(
     own = weights.under("layer.")
     depth, after = model.layer_step(own, case, depth, before, numbers)
     outputs = dict(zip(model.STATES[case[0]], after, strict=True))
-    hidden = model.final_hidden(weights, attn_res.finish_layer(depth, 1), numbers)
-    outputs["hidden"] = let("hidden", hidden)
+    depth = attn_res.finish_layer(depth, 1)
+    hidden = let("hidden", model.final_hidden(weights, depth, numbers))
+    outputs["hidden"] = hidden
     outputs["logits"] = model.finish(weights, hidden, numbers)
     return outputs

@@ -26,7 +26,7 @@ def stream(weights: Inputs, name: str, window: Term, width: str) -> Term:
     taps = p.reshape(taps, *taps.shape[:1], *taps.shape[2:])
     rows = let(f"{name}_rows", p.contract("wd,cd->wc", window, W))
     conv = let(f"{name}_conv", short_conv(rows, taps))
-    return p.reshape(p.silu(conv), "H", width)
+    return let(f"{name}_stream", p.reshape(p.silu(conv), "H", width))
 
 
 def decay(weights: Inputs, x: Term, numbers: Numbers) -> Term:

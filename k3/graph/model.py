@@ -90,10 +90,10 @@ def layer_step(
     mixer, channel = case
     x = retrieve(weights, depth, "self_attention_res", "input_layernorm", numbers)
     after, y = mix_tokens(weights, mixer, before, let("token_in", x), numbers)
-    depth = attn_res.add(depth, y)
+    depth = attn_res.add(depth, let("token_out", y))
     x = retrieve(weights, depth, "mlp_res", "post_attention_layernorm", numbers)
     y = mix_channels(weights, channel, let("channel_in", x), numbers)
-    return attn_res.add(depth, y), after
+    return attn_res.add(depth, let("channel_out", y)), after
 
 
 def final_hidden(weights: Inputs, depth: Depth, numbers: Numbers = RELEASED) -> Term:

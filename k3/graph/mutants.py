@@ -14,7 +14,7 @@ from k3.graph import primitives as p
 from k3.graph.model import Case, Schedule
 from k3.graph.references import references
 from k3.graph.refute import Counterexample, refute
-from k3.graph.term import Block, Term, build, rebuild, spread
+from k3.graph.term import Block, Term, build, let, rebuild, spread
 
 Find = Callable[[str], Term]
 Change = Callable[[Term, Find], Term]
@@ -46,7 +46,9 @@ def rewire(block: Block, changes: Mapping[str, Change]) -> Block:
 
     def change(old: Term, new: Term) -> Term:
         rule = changes.get(old.label) if old.label else None
-        return new if rule is None else rule(new, known.__getitem__)
+        if rule is None:
+            return new
+        return let(old.label, rule(new, known.__getitem__))
 
     return rebuild(block, change)
 

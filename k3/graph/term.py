@@ -133,7 +133,12 @@ def combine(op: str, a: Term | Number, b: Term | Number) -> Term:
 
 
 def let(label: str, value: Term) -> Term:
-    """The same node with a name, for rendering, mutants and error messages."""
+    """The same node with a name, for rendering, mutants and proofs.
+
+    An input has its own name and stays as it is.
+    """
+    if value.op == "input":
+        return value
     return replace(value, label=label)
 
 
