@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from k3.graph.symbolic import denote_layout, normal
-from k3.graph.symbolic.index import Place, Undecided, position
+from k3.graph.symbolic.index import Place, Undecided
 from k3.graph.symbolic.normal import Poly, add, function, mul, over, scale, size, sub
-from k3.graph.symbolic.tensor import Entry, Tensor, leaf
+from k3.graph.symbolic.tensor import Entry, Tensor, bilinear, leaf, number
 from k3.graph.term import Term, ordered
 
 Rule = Callable[[Term, Sequence[Tensor]], Entry]
@@ -43,19 +43,6 @@ def _kept(entry: Entry) -> Entry:
         return known[places]
 
     return at
-
-
-def number(dim: Any, place: Place) -> Poly:
-    """The number of a place as a polynomial."""
-    out = normal.constant(0)
-    for factors, count in position(dim, place).items():
-        product = normal.constant(count)
-        for f in factors:
-            product = mul(
-                product, size(f[1]) if f[0] == "d" else normal.atom(("num", f))
-            )
-        out = add(out, product)
-    return out
 
 
 def _input(node: Term, args: Sequence[Tensor]) -> Entry:
@@ -171,6 +158,7 @@ RULES: dict[str, Rule] = {
     "constant": lambda node, args: lambda at: normal.constant(node.attrs["value"]),
     "size": lambda node, args: lambda at: size(node.attrs["dim"]),
     "positions": lambda node, args: lambda at: number(node.attrs["dim"], at[0]),
+    "bilinear": lambda node, args: bilinear(*node.shape).at,
     "add": _entrywise(add),
     "sub": _entrywise(sub),
     "mul": _entrywise(mul),

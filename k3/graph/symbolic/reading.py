@@ -5,6 +5,7 @@ of places, `total(dim, f)` the sum of f over an axis, `let(name, shape, f)` a na
 tensor; `call(name, x)` a scalar function of an entry.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from k3.graph.dims import Shape, Sizes, parse, parse_shape, value
 from k3.graph.symbolic import canonical, normal
 from k3.graph.symbolic.index import Place, Undecided, at, backwards, variable
 from k3.graph.symbolic.normal import Poly
-from k3.graph.symbolic.tensor import Tensor, leaf
+from k3.graph.symbolic.tensor import Tensor, bilinear, leaf, number
+from k3.spec.vision_position import source
 
 Entries = Callable[..., Any]
 
@@ -84,6 +86,24 @@ class Symbols:
     def row(self, n: int) -> Place:
         """The n-th place of an axis."""
         return ("k", n)
+
+    def lift(self, number: int) -> Entry:
+        """A number as an entry."""
+        return Entry(normal.constant(number))
+
+    def factors(self, place: Place) -> tuple[Place, ...]:
+        """The places of a product of axes, one a factor."""
+        if place[0] != "flat":
+            raise Undecided(f"a place {place[0]} is not split into factors")
+        return tuple(place[1])
+
+    def number_of(self, dim: str, place: Place) -> Entry:
+        """The number of a place."""
+        return Entry(number(parse(dim), place))
+
+    def bilinear(self, out: str, table: str) -> Entries:
+        """The weights of a stretched table."""
+        return _entries(bilinear(parse(out), parse(table)))
 
     def literal(self, place: Place) -> int:
         """The number of a place of an axis of fixed size."""
@@ -156,7 +176,9 @@ class Floats:
         """All places of an axis: numbers, and pairs for the parts of a sum."""
         if isinstance(dim, int | str):
             return list(range(value(dim, self.sizes)))
-        assert dim.op == "+", dim
+        if dim.op == "*":
+            each = itertools.product(*map(self.places, dim.parts))
+            return [("flat", at) for at in each]
         return [(n, i) for n, part in enumerate(dim.parts) for i in self.places(part)]
 
     def total(self, dim: str, body: Callable[[Any], float]) -> float:
@@ -193,6 +215,28 @@ class Floats:
     def row(self, n: int) -> int:
         """The n-th place of an axis."""
         return n
+
+    def lift(self, number: int) -> float:
+        """A number as an entry."""
+        return float(number)
+
+    def factors(self, place: Any) -> tuple[Any, ...]:
+        """The places of a product of axes, one a factor."""
+        return tuple(place[1])
+
+    def number_of(self, dim: str, place: Any) -> float:
+        """The number of a place."""
+        return float(self.number(parse(dim), place))
+
+    def bilinear(self, out: str, table: str) -> Entries:
+        """The weights of a stretched table."""
+        wide, high = value(parse(out), self.sizes), value(parse(table), self.sizes)
+
+        def entry(i: Any, j: Any) -> float:
+            low, top, share = source(self.number(parse(out), i), wide, high)
+            return float((low == j) * (1 - share) + (top == j) * share)
+
+        return entry
 
     def literal(self, place: int) -> int:
         """The number of a place of an axis of fixed size."""
@@ -247,5 +291,12 @@ _FLOATS: dict[str, Callable[[float], float]] = {
     "tanh": math.tanh,
     "sigmoid": _sigmoid,
     "silu": lambda x: x * _sigmoid(x),
+    "log": math.log,
+    "sin": math.sin,
+    "cos": math.cos,
+    "gelu_erf": lambda x: x / 2 * (1 + math.erf(x / math.sqrt(2))),
+    "gelu_tanh": lambda x: (
+        x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    ),
     "softplus": lambda x: math.log1p(math.exp(x)),
 }

@@ -12,7 +12,7 @@ from k3.graph import model, steps
 from k3.graph.inputs import Inputs
 from k3.graph.model import STATES, Case, Schedule
 from k3.graph.symbolic import coordinates as parts
-from k3.graph.symbolic import coordinates_kda, coordinates_mla
+from k3.graph.symbolic import coordinates_kda, coordinates_mla, coordinates_vision
 from k3.graph.symbolic.coordinates import Outputs, Reading, linear, mlp, retrieved, rms
 from k3.graph.symbolic.reading import Entries, Within
 from k3.graph.term import Block
@@ -155,4 +155,8 @@ coordinates: dict[str, Callable[[Reading], Outputs]] = {
     "layer_first_of_block": partial(layer, case=("kda", "dense"), partial_sum=False),
     "decoder": partial(decoder, plan=steps.SMALL),
     "draft": draft,
+    "vision_embed": coordinates_vision.embed,
+    "vision_block": coordinates_vision.block,
+    "vision_project": coordinates_vision.project,
+    "vision_encoder": coordinates_vision.encoder,
 }
