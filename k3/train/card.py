@@ -19,10 +19,9 @@ _CARD = """\
 # {name}: a small trained K3
 
 Text in, text out: {total:,} parameters, {layers} layers ({kda} KDA and {mla} MLA),
-AttnRes blocks of {block}, {experts} experts of which {active} are chosen and {shared} \
-shared, latent
-width {latent}, experts in MXFP4, everything else as released. Made by `k3 train`, which
-also wrote this card.
+AttnRes blocks of {block}, {experts} experts with {active} chosen and {shared} shared,
+latent width {latent}, experts in MXFP4; the layout is the release's. `k3 train` made
+the files and wrote this card.
 
 ## Held-out text
 
@@ -40,10 +39,12 @@ files are loaded as `k3.load` does by default, with a bfloat16 trunk.
 
 ## Data
 
-{source}, Python {version}; licence {licence}.
-Training text {train_bytes:,} bytes in {train_documents} documents, held-out text
+Source: {source}, of Python {version}; licence {licence}.
+
+Training text: {train_bytes:,} bytes in {train_documents} documents. Held-out text:
 {heldout_bytes:,} bytes in {heldout_documents} documents, chosen by the hash of their
-names; a paragraph that repeats is kept once. SHA-256 of the corpus
+names. A paragraph that repeats is kept once, so that no held-out one was seen.
+The text differs between Python versions; SHA-256 of this one:
 `{sha256}`.
 
 ## Training
@@ -109,7 +110,7 @@ def _data(corpus: Corpus) -> dict[str, object]:
         return sum(document.num_bytes for document in documents)
 
     return {
-        "source": corpus.source[0].upper() + corpus.source[1:],
+        "source": corpus.source,
         "version": corpus.version,
         "licence": corpus.licence,
         "train_bytes": size(corpus.train),
