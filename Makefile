@@ -7,7 +7,7 @@
 BIN := .venv/bin
 
 setup:
-	@tools/setup.sh vision,train,test,dev
+	@tools/setup.sh vision,train,prove,test,dev
 
 setup-demo:
 	@tools/setup.sh vision

@@ -53,7 +53,7 @@ def measure(directory: str, mode: str) -> dict[str, int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("directory")
+    parser.add_argument("directory", nargs="?", default="tiny")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Prefill and decode of a checkpoint, beside the machine's own limits.
 
-    python benchmarks/speed.py DIR [--threads 1] [--dtype float32]
+    python benchmarks/speed.py [DIR] [--threads 1] [--dtype float32]
         [--experts dequantized] [--tokens 512] [--steps 40] [--repeats 5]
 
 Prefill is one prompt of --tokens, logits of the last position; decode is greedy
@@ -76,7 +76,7 @@ def measure(model: Model, args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("dir")
+    parser.add_argument("dir", nargs="?", default="tiny")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--experts", default="dequantized")
