@@ -6,12 +6,10 @@ python examples/generate.py
 import torch
 
 import k3
-from k3.checkpoint.locate import locate
 from k3.model.generate import GenerateOptions, generate
 
-folder = locate("tiny")
-model = k3.load(folder, dtype=torch.float32)
-tokenizer = k3.tokenizer(folder)
+model = k3.load("tiny", dtype=torch.float32)
+tokenizer = k3.tokenizer("tiny")
 prompts = [tokenizer.encode(text) for text in ("The assert statement", "A list")]
 options = GenerateOptions(max_tokens=40, temperature=0.7, seed=1)
 for done in generate(model, prompts, options, tokenizer=tokenizer):

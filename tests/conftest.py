@@ -4,12 +4,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import jaxtyping
 import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 torch.set_num_threads(1)
+# A busy machine is no fault of the code: time is measured in benchmarks/.
+hypothesis.settings.register_profile("k3", deadline=None)
+hypothesis.settings.load_profile("k3")
 
 
 @pytest.fixture
