@@ -17,10 +17,22 @@ from k3.logic.auto import (
 )
 from k3.logic.kernel import Thm
 from k3.logic.sorts import INT, REAL, fun, list_of
-from k3.logic.syntax import conj, cons, eq, forall, implies, lam, nil, var
+from k3.logic.syntax import (
+    absolute,
+    conj,
+    cons,
+    eq,
+    forall,
+    implies,
+    lam,
+    nil,
+    real,
+    var,
+)
 from k3.logic.terms import Term, subst
 from k3.proof.balance import one_if
 from k3.proof.lists import total
+from k3.proof.reals import product_nonneg
 from k3.proof.sums import SUM, sigma, sum_add, sum_zero
 from k3.proof.theorem import Theorem, Theorems
 
@@ -105,6 +117,34 @@ def _prove_bin() -> Thm:
     return close([low, high, rank, theta, values], hyps, inside)
 
 
+fraction, width = var("fraction", REAL), var("width", REAL)
+
+
+def _estimate(error: Term) -> Term:
+    inside = conj(low <= theta, theta <= low + width)
+    share = conj(fraction >= 0, fraction <= 1)
+    every = [low, width, fraction, theta]
+    return forall(every, implies(conj(inside, share, width >= 0), error))
+
+
+def estimate_within_one_bin() -> Term:
+    """A value interpolated in the bin of the quantile is within one bin width of it."""
+    return _estimate(absolute(low + fraction * width - theta) <= width)
+
+
+@lemma
+def _prove_estimate() -> Thm:
+    inside = conj(low <= theta, theta <= low + width)
+    share = conj(fraction >= 0, fraction <= 1)
+    hyps = suppose(conj(inside, share, width >= 0))
+    sides = [
+        product_nonneg(fraction, width, *hyps),
+        product_nonneg(real(1) - fraction, width, *hyps),
+    ]
+    goal = absolute(low + fraction * width - theta) <= width
+    return close([low, width, fraction, theta], hyps, exact(goal, *sides, *hyps))
+
+
 def _bin_mutants() -> Mapping[str, Term]:
     return {"strictly above the lower edge": _in_bin(low < theta)}
 
@@ -127,6 +167,24 @@ THEOREMS: Theorems = {
                 "theta": Fraction(1),
                 "rank": Fraction(1),
                 "values": (Fraction(1),),
+            }
+        },
+    ),
+    "estimate_within_one_bin": Theorem(
+        statement=estimate_within_one_bin,
+        proof=_prove_estimate,
+        scope="all bins, all real quantiles in them",
+        mutants=lambda: {
+            "half a bin": _estimate(
+                absolute(low + fraction * width - theta) <= width / 2
+            )
+        },
+        hints={
+            "half a bin": {
+                "low": Fraction(0),
+                "theta": Fraction(0),
+                "width": Fraction(1),
+                "fraction": Fraction(1),
             }
         },
     ),

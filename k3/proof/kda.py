@@ -203,6 +203,31 @@ def _prove_coordinates() -> Thm:
     return close(EVERY, hyps, th)
 
 
+def update_is_affine() -> Term:
+    """On each value column the update is S ↦ g + T S with T = (I − β k kᵀ) Diag(α) and
+    g = β k v: the affine maps of context parallelism.
+    """
+    return _update(matrix_form(i, j), _affine())
+
+
+def _affine() -> Term:
+    eye = ite(eq(m, i), real(1), real(0))
+    T = (eye - beta * k(i) * k(m)) * alpha(m)
+    return beta * k(i) * v(j) + sigma(n, T * S(m, j), m)
+
+
+@lemma
+def _prove_affine() -> Thm:
+    eye = ite(eq(m, i), real(1), real(0))
+    factor = eye - beta * k(i) * k(m)
+    same = kernel.ring(factor * (alpha(m) * S(m, j)), factor * alpha(m) * S(m, j))
+    whole = SUM(lam([m], factor * (alpha(m) * S(m, j))), n)
+    sums = kernel.congr(whole, kernel.abstract([m], same), kernel.refl(n))
+    hyps = suppose(conj(n >= 0, i >= 0, i < n))
+    th = exact(eq(matrix_form(i, j), _affine()), sums)
+    return close(EVERY, hyps, th)
+
+
 def _update_mutants() -> Mapping[str, Term]:
     late = sigma(n, k(m) * S(m, j), m)
     after = alpha(i) * (S(i, j) - beta * k(i) * late) + beta * k(i) * v(j)
@@ -237,6 +262,11 @@ THEOREMS: Theorems = {
         proof=_prove_coordinates,
         scope="all key widths, all reals",
         mutants=_update_mutants,
+    ),
+    "update_is_affine": Theorem(
+        statement=update_is_affine,
+        proof=_prove_affine,
+        scope="all key widths, all reals",
     ),
     "retention_between": Theorem(
         statement=retention_between,

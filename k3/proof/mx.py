@@ -101,7 +101,8 @@ def block_error_at_most_scale() -> Term:
 
 
 @lemma
-def _prove_block() -> Thm:
+def prove_block() -> Thm:
+    """The block bound, for sums of blocks."""
     covered = conj(scale > 0, absolute(value) <= scale * 6)
     hyps = suppose(covered)
     w = value / scale
@@ -177,7 +178,7 @@ THEOREMS: Theorems = {
     ),
     "block_error_at_most_scale": Theorem(
         statement=block_error_at_most_scale,
-        proof=_prove_block,
+        proof=prove_block,
         scope="all positive scales, all covered reals",
         mutants=_block_mutants,
         hints={

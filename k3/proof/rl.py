@@ -8,7 +8,17 @@ from k3.logic.auto import close, exact, have, lemma, suppose, unfold, use
 from k3.logic.constants import define
 from k3.logic.kernel import Thm
 from k3.logic.sorts import REAL
-from k3.logic.syntax import conj, eq, forall, implies, maximum, minimum, real, var
+from k3.logic.syntax import (
+    absolute,
+    conj,
+    eq,
+    forall,
+    implies,
+    maximum,
+    minimum,
+    real,
+    var,
+)
 from k3.logic.terms import Term
 from k3.proof.reals import log_one, quotient_of
 from k3.proof.theorem import Theorem, Theorems
@@ -94,6 +104,18 @@ def _prove_same_policy() -> Thm:
     )
 
 
+def clip_keeps_what_is_within() -> Term:
+    """Values within the limits are not changed by clipping."""
+    return forall([limit, x], implies(absolute(x) <= limit, eq(CLIP(limit, x), x)))
+
+
+@lemma
+def _prove_clip() -> Thm:
+    hyps = suppose(absolute(x) <= limit)
+    th = exact(eq(CLIP(limit, x), x), unfold(CLIP, limit, x), *hyps)
+    return close([limit, x], hyps, th)
+
+
 def _mutants() -> Mapping[str, Term]:
     return {
         "a limit of any sign": _within(eq(limit, limit), -limit, limit),
@@ -120,6 +142,11 @@ THEOREMS: Theorems = {
         proof=_prove_zero_iff,
         scope="all positive limits and probabilities",
         mutants=_zero_mutants,
+    ),
+    "clip_keeps_what_is_within": Theorem(
+        statement=clip_keeps_what_is_within,
+        proof=_prove_clip,
+        scope="all real limits and values",
     ),
     "same_policy_no_reward": Theorem(
         statement=same_policy_no_reward,

@@ -154,7 +154,17 @@ def _prove_one_iff() -> Thm:
     return restate(acceptance_one_iff_equal(), close([tokens], hyps, th))
 
 
-HALVES = (Fraction(1, 2), Fraction(1, 2))
+def acceptance_is_symmetric() -> Term:
+    """Exchanging draft and target keeps the acceptance rate."""
+    return forall([tokens], eq(ACCEPTANCE, _total(minimum(q, p))))
+
+
+@lemma
+def _prove_symmetric() -> Thm:
+    goal = eq(ACCEPTANCE, _total(minimum(q, p)))
+    return by_induction(tokens, goal, defs=[ADD])
+
+
 EXAMPLE = (
     (Fraction(3, 4), Fraction(1, 4)),
     (Fraction(1, 4), Fraction(3, 4)),
@@ -196,6 +206,9 @@ THEOREMS: Theorems = {
         scope=ALL,
         mutants=_lossless_mutants,
         hints={"residual not normalized": AT, "residual of the draft": AT},
+    ),
+    "acceptance_is_symmetric": Theorem(
+        statement=acceptance_is_symmetric, proof=_prove_symmetric, scope=ALL
     ),
     "acceptance_between": Theorem(
         statement=acceptance_between, proof=_prove_between, scope=ALL

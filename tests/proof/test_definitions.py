@@ -19,12 +19,14 @@ from k3.proof import (
     moe,
     muon,
     mx,
+    mx_block,
     rl,
     rounding,
     scan,
     situ,
     speculate,
     streaming,
+    window,
 )
 from k3.proof.sums import SUM
 
@@ -156,6 +158,32 @@ def test_rounded_dot_products(size):
     assert call(rounding.GROWTH, [Fraction(1, 8), steps]) == Fraction(9, 8) ** (
         size + 1
     )
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_windows(size):
+    """A window rolled over tokens holds the newest of the history list."""
+    rng = random.Random(size)
+    start = tuple(f"old{i}" for i in range(4))
+    tokens = tuple(f"new{rng.randrange(9)}" for _ in range(size))
+    rows = dict(enumerate(start))
+    rolled = call(window.ROLLED, [3, "blank", rows.__getitem__, tokens])
+    history = call(window.HISTORY, [start, tokens])
+    assert history == (*reversed(tokens), *start)
+    assert [rolled(i) for i in range(3)] == list(history[:3])
+    weights = numbers(rng, 3)
+    packed = call(SUM, [lambda i: weights[i] * len(rolled(i)), 3])
+    assert packed == sum(w * len(h) for w, h in zip(weights, history[:3], strict=True))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_scale_codes(size):
+    """The first power of two whose six-fold covers the largest value."""
+    least = Fraction(1, 8)
+    for largest in numbers(random.Random(size), 9):
+        codes = [c for c in range(size) if largest <= least * 2**c * 6]
+        wanted = codes[0] if codes else size
+        assert call(mx_block.CODE, [least, largest, size]) == wanted
 
 
 def test_e2m1_agrees_with_a_search_over_its_values():
