@@ -10,7 +10,7 @@ with what was proved; each wrong variant must be refuted with concrete inputs.
 import importlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -31,6 +31,7 @@ CONCEPTS = (
     "mx",
     "mx_block",
     "balance",
+    "threshold",
     "histogram",
     "center",
     "speculate",
@@ -49,6 +50,11 @@ CONCEPTS = (
     "cache_search",
     "config",
     "config_sizes",
+    "probability",
+    "mixture",
+    "rms",
+    "chat",
+    "chat_calls",
 )
 AXIOMS = frozenset(a for th in analysis.AXIOMS for a in th.axioms)
 
@@ -91,14 +97,21 @@ def prove(name: str) -> Record:
 
 
 def prove_all(
-    *, seed: int = 0, cache: Path | None = None, check_log: bool = True
+    *,
+    seed: int = 0,
+    cache: Path | None = None,
+    check_log: bool = True,
+    progress: Callable[[Record], None] = lambda _: None,
 ) -> list[Record]:
     """Prove everything, from an empty cache unless one is given.
 
     With `check_log` the proof log of all theorems is repeated by the second checker.
     """
+    pairs: list[tuple[Record, Thm]] = []
     with smt.session(seed=seed, cache=cache):
-        pairs = [_record(name, th) for name, th in theorems().items()]
+        for name, theorem in theorems().items():
+            pairs.append(_record(name, theorem))
+            progress(pairs[-1][0])
     if check_log:
         proved = {r.name: th for r, th in pairs}
         checked = check.check(log.write(proved), {r.name: r.digest for r, _ in pairs})
@@ -144,8 +157,8 @@ def _refuted(name: str, theorem: Theorem) -> Iterator[tuple[str, str]]:
         yield mutant, str(found)
 
 
-def article() -> dict[str, str]:
-    """The theorems of the article: ours, or the reason why one is open."""
+def article() -> dict[str, dict[str, str]]:
+    """The article's theorems: `ours`, `generalized_by` or the reason of a `limit`."""
     text = (resources.files("k3.proof") / "article.json").read_text()
-    found: dict[str, str] = json.loads(text)
+    found: dict[str, dict[str, str]] = json.loads(text)
     return found

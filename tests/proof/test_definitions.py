@@ -26,6 +26,7 @@ from k3.proof import (
     situ,
     speculate,
     streaming,
+    threshold,
     window,
 )
 from k3.proof.sums import SUM
@@ -106,6 +107,17 @@ def test_balance_counts_and_objective(size):
     assert call(balance.OBJECTIVE, [load, theta, margins]) == wanted
     gaps = [m - theta for m in margins if m > theta]
     assert call(balance.GAP_ABOVE, [theta, margins]) == min([Fraction(1), *gaps])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_threshold(size):
+    """The least margin with at most `load` margins above it."""
+    margins = numbers(random.Random(size), size)
+    for half in range(2 * size + 1):
+        load = Fraction(half, 2)
+        few = [m for m in margins if sum(x > m for x in margins) <= load]
+        wanted = min([*few, max([Fraction(0), *margins])])
+        assert call(threshold.THRESHOLD, [load, margins]) == wanted
 
 
 @pytest.mark.parametrize("size", SIZES)
