@@ -11,15 +11,15 @@ from k3.logic.auto import (
     exact,
     have,
     lemma,
-    parts,
     suppose,
     unfold,
     use,
 )
 from k3.logic.constants import define
 from k3.logic.kernel import Thm
+from k3.logic.match import prenex
 from k3.logic.recursion import recursive
-from k3.logic.sorts import BOOL, REAL, list_of
+from k3.logic.sorts import BOOL, INT, REAL, list_of
 from k3.logic.syntax import (
     FALSE,
     absolute,
@@ -27,13 +27,14 @@ from k3.logic.syntax import (
     eq,
     forall,
     implies,
+    integer,
     lam,
     real,
     to_real,
     var,
 )
 from k3.logic.terms import Term
-from k3.proof.lists import length, total
+from k3.proof.lists import entry, length, total
 from k3.proof.reals import (
     product_nonneg,
     product_pos,
@@ -43,10 +44,8 @@ from k3.proof.reals import (
 from k3.proof.situ import absolute_product
 from k3.proof.theorem import Theorem, Theorems
 
-xs, x, v, w, eps = (
-    var("xs", list_of(REAL)),
-    *(var(name, REAL) for name in ("x", "v", "w", "eps")),
-)
+xs, i = var("xs", list_of(REAL)), var("i", INT)
+x, v, w, eps = (var(name, REAL) for name in ("x", "v", "w", "eps"))
 ADD, LENGTH = total(REAL), length(REAL)
 SQUARES = define("squares[rms]", [xs], ADD(lam([x], x * x), xs))
 WIDTH = define("width[rms]", [xs], to_real(LENGTH(xs)))
@@ -62,10 +61,13 @@ AMONG = recursive(
 )
 
 
+ENTRY = entry(REAL)(real(0), xs, i)
+INSIDE = conj(i >= 0, i < LENGTH(xs), eps > 0)
+
+
 def _bounded(limit: Term) -> Term:
-    given = conj(AMONG(x, xs), eps > 0)
-    value = absolute(NORMED(w, x, xs, eps))
-    return forall([w, x, xs, eps], implies(given, value <= absolute(w) * limit))
+    value = absolute(NORMED(w, ENTRY, xs, eps))
+    return forall([w, xs, i, eps], implies(INSIDE, value <= absolute(w) * limit))
 
 
 def entry_bound() -> Term:
@@ -86,6 +88,14 @@ def _facts() -> Thm:
     return kernel.generalize(
         [v, xs], have(implies(AMONG(v, xs), conj(nonneg, some)), first(xs), second(xs))
     )
+
+
+@lemma
+def _entry_is_among() -> Thm:
+    """An entry at a position within the list is one of its elements."""
+    goal = implies(conj(i >= 0, i < LENGTH(xs)), AMONG(ENTRY, xs))
+    defs = [entry(REAL), LENGTH, AMONG]
+    return prenex(by_induction(xs, forall([i], goal), defs=defs))
 
 
 @lemma
@@ -120,8 +130,10 @@ def _root() -> Thm:
 @lemma
 def _prove_entry() -> Thm:
     squares, width, root = SQUARES(xs), WIDTH(xs), ROOT(xs, eps)
-    hyps = suppose(conj(AMONG(x, xs), eps > 0))
-    among, positive = parts(hyps[0])
+    x = ENTRY
+    hyps = suppose(INSIDE)
+    positive = kernel.conj_elim(hyps[0], 2)
+    among = use(_entry_is_among()(xs, i), *hyps)
     laws = [unfold(SQUARES, xs), unfold(WIDTH, xs)]
     known = kernel.mp(_facts()(x, xs), among)
     facts = [
@@ -148,7 +160,7 @@ def _prove_entry() -> Thm:
     value = NORMED(w, x, xs, eps)
     goal = absolute(value) <= absolute(w) * SQRT(width)
     th = exact(goal, product, unfold(NORMED, w, x, xs, eps))
-    return close([w, x, xs, eps], hyps, th)
+    return close([w, xs, i, eps], hyps, th)
 
 
 def _absolute_below(u: Term, q: Term, squares: Thm, root: Thm) -> Thm:
@@ -168,8 +180,8 @@ def length_below_root_width() -> Term:
     """Without weights Σ y² < D: the normalized vector is shorter than √D."""
     root = ROOT(xs, eps)
     unit = ADD(lam([x], x / root * (x / root)), xs)
-    given = conj(AMONG(v, xs), eps > 0)
-    return forall([v, xs, eps], implies(given, unit < WIDTH(xs)))
+    given = conj(LENGTH(xs) >= 1, eps > 0)
+    return forall([xs, eps], implies(given, unit < WIDTH(xs)))
 
 
 @lemma
@@ -185,10 +197,11 @@ def _prove_length() -> Thm:
     scaled = close([r], [some], by_induction(xs, goal, by=[each, some], defs=[ADD]))
 
     squares, width, root = SQUARES(xs), WIDTH(xs), ROOT(xs, eps)
-    hyps = suppose(conj(AMONG(v, xs), eps > 0))
-    among, positive = parts(hyps[0])
+    hyps = suppose(conj(LENGTH(xs) >= 1, eps > 0))
+    positive = kernel.conj_elim(hyps[0], 1)
     laws = [unfold(SQUARES, xs), unfold(WIDTH, xs)]
-    known = kernel.mp(_facts()(v, xs), among)
+    first = use(_entry_is_among()(xs, 0), *hyps)
+    known = kernel.mp(_facts()(entry(REAL)(real(0), xs, integer(0)), xs), first)
     facts = [have(squares >= 0, known, *laws), have(width >= 1, known, *laws)]
     roots = use(_root()(xs, eps), *facts, positive)
     at = kernel.mp(scaled(root), kernel.conj_elim(roots, 0))(xs)
@@ -200,7 +213,7 @@ def _prove_length() -> Thm:
     slack = product_pos(width, eps, facts[1], positive)
     no = exact(unit < width, far, at, slack, laws[0], kernel.conj_elim(roots, 1))
     yes = exact(unit < width, *suppose(~over.concl))
-    return close([v, xs, eps], hyps, kernel.by_cases(over.concl, no, yes))
+    return close([xs, eps], hyps, kernel.by_cases(over.concl, no, yes))
 
 
 def _entry_mutants() -> Mapping[str, Term]:
@@ -215,14 +228,13 @@ def _length_mutants() -> Mapping[str, Term]:
     """Wrong variants of length_below_root_width."""
     root = ROOT(xs, eps)
     unit = ADD(lam([x], x / root * (x / root)), xs)
-    given = conj(AMONG(v, xs), eps > 0)
-    return {"below 1": forall([v, xs, eps], implies(given, unit < 1))}
+    given = conj(LENGTH(xs) >= 1, eps > 0)
+    return {"below 1": forall([xs, eps], implies(given, unit < 1))}
 
 
 LONG = {
     "w": Fraction(1),
-    "x": Fraction(4),
-    "v": Fraction(4),
+    "i": 0,
     "xs": (Fraction(4), Fraction(1), Fraction(0)),
     "eps": Fraction(1, 100),
 }
