@@ -1,7 +1,7 @@
 # make demo   install and show K3 running      make test   install and run the tests
 # make check  format, lint, types, layers, sizes, names in the docs
 .DEFAULT_GOAL := demo
-.PHONY: setup setup-demo demo check test slow bench golden
+.PHONY: setup setup-demo demo check test coverage slow bench golden
 .NOTPARALLEL:
 
 BIN := .venv/bin
@@ -25,6 +25,10 @@ check: setup
 
 test: setup
 	@tools/test.sh
+
+# The same run with the share of lines that it reaches: at least 90 %.
+coverage: setup
+	@tools/test.sh --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 # Long evidence: training, memory, big shapes. At most an hour.
 slow: setup

@@ -42,7 +42,7 @@ PUBLIC = {
     "k3.logic": [],
     "k3.model": ["DecodeState", "Model"],
     "k3.spec": [],
-    "k3.train": [],
+    "k3.train": ["Recipe"],
     "k3.verify": ["Entry", "Report", "compare"],
 }
 LEFT = {"spec", "graph", "logic", "proof"}

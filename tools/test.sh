@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The default test run: every test that is not slow, on every core, with coverage.
+# The default test run: every test that is not slow, on every core.
 # pytest's summary is the last thing it prints. Arguments are passed on to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export OMP_NUM_THREADS=1
-exec .venv/bin/python -m pytest -n "$(nproc)" --dist worksteal -m "not slow and not gpu" \
-    --cov --cov-report=term:skip-covered --cov-fail-under=90 "$@"
+exec .venv/bin/python -m pytest -n "$(nproc)" --dist worksteal \
+    -m "not slow and not gpu" "$@"

@@ -25,6 +25,10 @@ class Experts(nn.Module):
     In the state dict each expert has the checkpoint's own names.
     """
 
+    w1: Tensor
+    w2: Tensor
+    w3: Tensor
+
     def __init__(self, config: TextConfig, dtype: torch.dtype, kind: str) -> None:
         super().__init__()
         if kind not in ("dequantized", "packed"):
