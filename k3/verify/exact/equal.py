@@ -45,7 +45,7 @@ def equal(
     started = time.perf_counter()
     orders = (order,) if isinstance(order, str) else order
     report = Report(seeds=seeds, bits=bits, levels=levels, orders=orders)
-    sides = _Sides(program, reference, _with_weights(program, inputs), cut_points)
+    sides = _Sides(program, reference, with_weights(program, inputs), cut_points)
     for how, seed in product(orders, range(seeds)):
         sides.compare(report, Tower(bits, levels, seed), how, locating)
         if not report.equal:
@@ -86,7 +86,8 @@ def _attach(cut_points: run.Attach | Sequence[str] | None) -> run.Attach | None:
     return cut.by_name(cut_points)
 
 
-def _with_weights(program: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def with_weights(program: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs, and a module's float parameters and buffers where it is one."""
     out = dict(inputs)
     if isinstance(program, nn.Module) and "weights" not in out:
         tensors = [*program.named_parameters(), *program.named_buffers()]

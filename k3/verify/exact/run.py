@@ -53,14 +53,16 @@ def program(
     inputs: Mapping[str, Any],
     mode: ExactMode,
     attach: Attach | None = None,
+    *,
     grad: bool = False,
+    cuts: cut.Cuts | None = None,
 ) -> Run:
     """Run a module (weights from `inputs`) or a function in exact arithmetic."""
 
     def draw(name: str, x: Any) -> ExactTensor:
         return mode.draw(name, torch.as_tensor(x), requires_grad=grad)
 
-    values, cuts = drawn(inputs, draw), cut.Cuts()
+    values, cuts = drawn(inputs, draw), cuts or cut.Cuts()
     handles = []
     if attach is not None and isinstance(function, nn.Module):
         handles = attach(function, cuts)
