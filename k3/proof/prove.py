@@ -55,6 +55,9 @@ CONCEPTS = (
     "rms",
     "chat",
     "chat_calls",
+    "masked_loss",
+    "masked_gradient",
+    "draft_loss",
 )
 AXIOMS = frozenset(a for th in analysis.AXIOMS for a in th.axioms)
 
