@@ -35,11 +35,11 @@ def test_train_save_load_generate(tmp_path):
     written = words.decode(answer.ids)
     assert SENTENCE[20:].startswith(written.rstrip()[:10])
 
-    ids = torch.tensor([words.encode(SENTENCE)])
+    ids = torch.tensor([words.encode(SENTENCE)[:12]])
     whole = loaded(ids)
     logits, state = loaded(ids[:, :5], state=loaded.init_state(1))
     parts = [logits]
-    for i in range(5, ids.shape[1]):
+    for i in range(5, 12):
         logits, state = loaded.step(ids[:, i : i + 1], state)
         parts.append(logits)
     gap = (torch.cat(parts, 1) - whole).abs().max() / whole.abs().max()

@@ -56,5 +56,5 @@ def recipe() -> Recipe:
         tokens=33,
         learning_rate=2.5e-3,
         log_steps=2,
-        window=24,
+        window=96,
     )

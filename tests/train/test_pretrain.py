@@ -23,6 +23,23 @@ FILES = {
 }
 
 
+@pytest.fixture
+def unjudged(monkeypatch):
+    """Leave out the scores, which take most of a short run."""
+    result = pretrain.Result(
+        directory="",
+        steps=0,
+        tokens=0,
+        tokens_in_epoch=0,
+        seconds=0.0,
+        bits_per_byte=0.0,
+        xz=0.0,
+        xz_alone=0.0,
+        kneser_ney=0.0,
+    )
+    monkeypatch.setattr(pretrain, "_judge", lambda *args: result)
+
+
 def weights(directory):
     return (directory / "model-00001-of-000001.safetensors").read_bytes()
 
@@ -49,7 +66,9 @@ def test_files_result_and_card(small, text, tmp_path):
     assert values["eos_token_id"] == small.config.eos_token_id
 
 
-def test_what_is_saved_is_what_was_trained(small, text, tmp_path, monkeypatch):
+def test_what_is_saved_is_what_was_trained(
+    small, text, tmp_path, monkeypatch, unjudged
+):
     trained = []
     package = pretrain.package
 
@@ -65,7 +84,9 @@ def test_what_is_saved_is_what_was_trained(small, text, tmp_path, monkeypatch):
         assert torch.equal(loaded(ids), trained[0](ids))
 
 
-def test_a_seed_gives_the_same_files_and_another_does_not(small, text, tmp_path):
+def test_a_seed_gives_the_same_files_and_another_does_not(
+    small, text, tmp_path, unjudged
+):
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         recipe = dataclasses.replace(small, seed=seed, steps=2)
         pretrain.run(recipe, tmp_path / name, quiet=True)
@@ -74,7 +95,7 @@ def test_a_seed_gives_the_same_files_and_another_does_not(small, text, tmp_path)
 
 
 def test_an_interrupted_run_resumes_to_the_same_weights(
-    small, text, tmp_path, monkeypatch
+    small, text, tmp_path, monkeypatch, unjudged
 ):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     pretrain.run(small, whole, quiet=True)
@@ -112,7 +133,7 @@ def test_a_folder_with_files_is_refused(small, text, tmp_path):
         pretrain.run(small, tmp_path)
 
 
-def test_another_recipe_cannot_resume(small, text, tmp_path):
+def test_another_recipe_cannot_resume(small, text, tmp_path, unjudged):
     pretrain.run(dataclasses.replace(small, steps=1), tmp_path, quiet=True)
     other = dataclasses.replace(small, seed=3, learning_rate=1.0)
     with pytest.raises(CheckpointError) as caught:
@@ -123,7 +144,7 @@ def test_another_recipe_cannot_resume(small, text, tmp_path):
     assert "steps was" not in message
 
 
-def test_another_corpus_cannot_resume(small, text, tmp_path, monkeypatch):
+def test_another_corpus_cannot_resume(small, text, tmp_path, monkeypatch, unjudged):
     recipe = dataclasses.replace(small, steps=1)
     pretrain.run(recipe, tmp_path, quiet=True)
     moved = dataclasses.replace(text, train=text.train[1:])
