@@ -12,7 +12,7 @@ from k3.graph.dims import parse_shape
 from k3.graph.mutants import mutants
 from k3.graph.references import references
 from k3.graph.symbolic import coordinates, equals_coordinates
-from k3.graph.symbolic.reading import Floats
+from k3.graph.symbolic.floats import Floats
 from k3.graph.symbolic.whole import decoder_block
 
 
