@@ -53,7 +53,7 @@ def run(
     with workers.pool(recipe.workers) as pool:
         try:
             while at.step < recipe.steps:
-                record = _step(model, masters, tokens, recipe, at, pool)
+                record = _step(model, masters, tokens, recipe, at, pool=pool)
                 if at.step % recipe.log_steps == 0 or at.step == recipe.steps:
                     report(record)
                 if time.monotonic() - saved > 60 * recipe.checkpoint_minutes:
@@ -70,6 +70,7 @@ def _step(
     tokens: Tensor,
     recipe: Recipe,
     at: Progress,
+    *,
     pool: ThreadPoolExecutor,
 ) -> Record:
     """Do one update and return what there is to say about it."""

@@ -67,7 +67,9 @@ def run(
             report=tell,
         )
     package(model, directory)
-    return _judge(recipe, corpus, directory, at, command, len(tokens))
+    return _judge(
+        recipe, corpus, directory, at, command=command, tokens_in_epoch=len(tokens)
+    )
 
 
 def fresh(recipe: Recipe) -> Model:
@@ -96,6 +98,7 @@ def _judge(
     corpus: Corpus,
     directory: Path,
     at: loop.Progress,
+    *,
     command: str,
     tokens_in_epoch: int,
 ) -> Result:
