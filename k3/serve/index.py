@@ -204,6 +204,9 @@ class PrefixIndex:
                 return
 
     def _allocate(self, count: int) -> tuple[int, ...] | None:
+        """Evict as much as it takes, and nothing if that cannot be enough."""
+        if self.pages.num_free < count > self.pages.num_free + self._evictable_pages():
+            return None
         while (pages := self.pages.allocate(count)) is None:
             if not self.evict():
                 return None
@@ -213,6 +216,14 @@ class PrefixIndex:
         if isinstance(entry, Snapshot):
             return not any(snapshot.pins for snapshot in self._siblings(entry.key))
         return not (entry.pins or entry.children or entry.writing)
+
+    def _evictable_pages(self) -> int:
+        """Pages of all that is not pinned: what holds a pinned entry is pinned too."""
+        return sum(
+            len(entry.pages)
+            for entry in self.lru
+            if not entry.pins and not (isinstance(entry, Block) and entry.writing)
+        )
 
     def _siblings(self, key: bytes) -> list[Snapshot]:
         return [group[key] for group in self.groups if key in group]

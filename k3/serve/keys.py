@@ -93,6 +93,10 @@ class Chain:
             self.keys.append(self._next())
         return self
 
+    def reusable(self) -> list[bytes]:
+        """Return the keys a request may resume from: its last token is always run."""
+        return self.keys[: max(len(self.tokens) - 1, 0) // self.hash_tokens]
+
     def _next(self) -> bytes:
         start = len(self.keys) * self.hash_tokens
         stop = start + self.hash_tokens

@@ -90,8 +90,7 @@ class PrefixCache:
         At most all tokens but the last: that one has to be run for its logits.
         """
         chain = self._chain(tokens)
-        usable = max(len(chain) - 1, 0) // self.options.hash_tokens
-        hit = self.index.lookup(chain.keys[:usable])
+        hit = self.index.lookup(chain.reusable())
         cached = hit.reached * self.options.hash_tokens
         self.stats.lookups += 1
         self.stats.hits += cached > 0

@@ -6,7 +6,6 @@ from small import MEDIA, config, gap, ids, model, state_gap
 
 from k3.errors import RequestError
 from k3.serve import CacheOptions, Image, PrefixCache, keys, prefill
-from k3.serve.prefill import chunk_ends
 
 TOLERANCE = 1e-5
 # Kernels have their own tests with shape checks; here they would take minutes.
@@ -144,19 +143,6 @@ def test_report_13_another_image_is_another_prefix(net):
         chain(0, 20)
 
 
-def test_report_13_two_thousand_images_have_two_thousand_keys():
-    generator = torch.Generator().manual_seed(0)
-    shape = (4, 3, 2, 2)
-    made = {
-        keys.content(torch.rand(shape, generator=generator), (1, 2, 2))
-        for _ in range(2000)
-    }
-    assert len(made) == 2000
-    assert {len(digest) for digest in made} == {32}
-    flat = torch.zeros(shape)
-    assert keys.content(flat, (1, 2, 2)) != keys.content(flat, (1, 1, 4))
-
-
 def test_report_67_siblings_share_what_a_chunk_passed(net):
     """A shared start of 75 tokens, spacing 16: siblings reuse 64 whatever the chunk."""
     cache = cache_of(net, chunk_tokens=16, block_tokens=96)
@@ -270,23 +256,13 @@ def test_a_writes_end_is_checked(net):
     assert cache.index.pages.num_used == 0
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ({"hash_tokens": 8}, "16 <= hash_tokens <= block_tokens <= 6144"),
-        ({"block_tokens": 8192}, "16 <= hash_tokens <= block_tokens <= 6144"),
-        ({"hash_tokens": 20, "block_tokens": 40}, "multiple of 8"),
-        ({"block_tokens": 1000}, "block_tokens must be a multiple of hash_tokens 512"),
-        ({"chunk_tokens": 100}, "chunk_tokens must be a multiple of hash_tokens 512"),
-    ],
-)
-def test_options_are_checked(sizes, message):
-    with pytest.raises(RequestError, match=message):
-        CacheOptions(**({"chunk_tokens": 40} if "hash_tokens" in sizes else {}) | sizes)
-
-
-def test_where_passes_end():
-    options = CacheOptions(hash_tokens=16, block_tokens=32, chunk_tokens=32)
-    assert chunk_ends(0, 64, options) == [32, 48, 64]
-    assert chunk_ends(48, 70, options) == [64, 70]
-    assert chunk_ends(0, 5, options) == [5]
+def test_2800_matching_tokens_in_a_6144_block_restore_at_2560(net):
+    sizes = {"hash_tokens": 512, "block_tokens": 6144, "chunk_tokens": 512}
+    cache = cache_of(net, memory_bytes=2**25, **sizes)
+    tokens = ids(2850).tolist()
+    other = [*tokens[:2800], *ids(30, seed=2).tolist()]
+    prefill(net, cache, tokens)
+    assert cache.index.pages.num_used == len(cache.layout.mla) + 5 * len(
+        cache.layout.groups
+    )
+    agrees(net, cache, other, 2560)
