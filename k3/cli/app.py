@@ -15,7 +15,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 import k3
-from k3.cli import chat, compare, convert, env, generate, inspect, train
+from k3.cli import chat, compare, convert, env, generate, graph, inspect, prove, train
 from k3.errors import K3Error
 
 USAGE = 2
@@ -33,6 +33,8 @@ app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
 app.command("convert")(convert.convert)
 app.command("train")(train.train)
+app.command("prove")(prove.prove)
+app.command("graph")(graph.graph)
 app.command("env")(env.env)
 
 

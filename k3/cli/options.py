@@ -93,3 +93,28 @@ MaxShard = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be written, write nothing.")
 ]
+# Of prove and graph.
+Theorem = Annotated[
+    str, typer.Argument(metavar="NAME", help="A theorem, such as situ.output_bound.")
+]
+Everything = Annotated[bool, typer.Option("--all", help="Prove every theorem.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Add lemmas, definitions and rules.")
+]
+Article = Annotated[
+    bool, typer.Option("--article", help="Map the article's theorems to ours.")
+]
+SolverSeed = Annotated[int, typer.Option("--seed", help="Seed of both solvers.")]
+CheckLog = Annotated[
+    bool, typer.Option("--check-log", help="Repeat the log with the second checker.")
+]
+EmptyCache = Annotated[
+    bool, typer.Option("--empty-cache", help="Ask the solvers everything anew.")
+]
+Graph = Annotated[
+    str, typer.Argument(metavar="NAME", help="A packed step, such as kda_layer.")
+]
+Dot = Annotated[bool, typer.Option("--dot", help="Print a Graphviz digraph.")]
+Latex = Annotated[bool, typer.Option("--latex", help="Print an aligned display.")]
+Run = Annotated[bool, typer.Option("--run", help="Evaluate at small random inputs.")]
+DrawSeed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
