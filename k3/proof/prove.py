@@ -58,6 +58,9 @@ CONCEPTS = (
     "masked_loss",
     "masked_gradient",
     "draft_loss",
+    "lipschitz",
+    "quantized",
+    "embed",
 )
 AXIOMS = frozenset(a for th in analysis.AXIOMS for a in th.axioms)
 
