@@ -118,7 +118,29 @@ def test_what_cannot_be_proved_is_exit_1(k3, monkeypatch):
     assert found.out == "not proved: test.square is false: x = 2\n"
 
 
-def test_everything_is_proved_and_what_is_written_down_is_what_was_proved(tmp_path):
+def test_all_prints_a_line_for_each_and_the_counts(k3, monkeypatch):
+    asked = {}
+
+    def prove_all(*, progress, **options):
+        asked.update(options)
+        record = proof.prove("scan.outputs_length")
+        progress(record)
+        return [record]
+
+    monkeypatch.setattr(proof, "prove_all", prove_all)
+    monkeypatch.setattr(graphs, "names", lambda: ["graph.expert"])
+    found = k3("prove", "--all", "--seed", 5, "--empty-cache", "--check-log")
+    assert asked == {"seed": 5, "cache": None, "check_log": True}
+    first, second, *rest = found.out.splitlines()
+    assert re.fullmatch(r"K  scan\.outputs_length +\d+\.\d\d s", first)
+    assert re.fullmatch(r"N  graph\.expert +\d+\.\d\d s", second)
+    assert re.fullmatch(r"2 theorems proved in \d+\.\d s, solver seed 5", rest[0])
+    assert rest[1:3] == ["by level: K 1, N 1", "by scope: all sizes 2"]
+    assert rest[3] == "wrong variants, each refuted: 4"
+    assert rest[4] == "the second checker repeated every step of the log"
+
+
+def test_everything_is_proved_and_what_is_written_down_is_what_was_proved():
     command = [sys.executable, "-m", "k3", "prove", "--all", "--empty-cache", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
@@ -140,6 +162,13 @@ def test_the_cache_of_verdicts_is_where_caches_are(k3, monkeypatch, tmp_path):
 
 
 # ------------------------------------------------------------------ documents
+
+
+def test_every_file_with_theorems_is_among_the_concepts():
+    found = {path.stem for path in (ROOT / "k3/proof").glob("*.py")}
+    sources = {stem: (ROOT / f"k3/proof/{stem}.py").read_text() for stem in found}
+    holding = {stem for stem, text in sources.items() if "\nTHEOREMS: " in text}
+    assert holding == {name.split(".")[0] for name in NAMES} - {"graph"}
 
 
 def test_the_written_list_is_current():
