@@ -77,9 +77,9 @@ class Layout:
         self.page_bytes = page_bytes(model.config, options.block_tokens, itemsize)
         self.mla = mla_layers(model.config)
         self.groups = kda_groups(model.config, options.groups)
-        self.like = model.init_state(1)
+        self.like, self.device = model.init_state(1), model.device
         self.group_bytes = tuple(
-            sum(x.numel() * x.element_size() for x in self._tensors(self.like, group))
+            sum(x.numel() * x.element_size() for x in self.tensors(self.like, group))
             for group in range(len(self.groups))
         )
         self.group_pages = tuple(
@@ -101,8 +101,7 @@ class Layout:
         """Copy the rows of some tokens of one sequence into one block's pages."""
         first = span.start // self.options.block_tokens * self.options.block_tokens
         rows = memory.rows(self.row_dtype, self.row_width)
-        for layer, page in zip(self.mla, pages, strict=True):
-            new = _mla(state, layer).of(0)[span.start : span.stop]
+        for page, new in zip(pages, self.rows_of(state, span), strict=True):
             rows[page, span.start - first : span.stop - first] = new
 
     def read_rows(
@@ -117,18 +116,27 @@ class Layout:
         self, memory: Memory, pages: tuple[int, ...], state: DecodeState, group: int
     ) -> None:
         """Copy one KDA group's memories and windows into its pages."""
-        memory.write(pages, self._tensors(state, group))
+        memory.write(pages, self.tensors(state, group))
 
     def read_group(
         self, memory: Memory, pages: tuple[int, ...], group: int
     ) -> list[Tensor]:
         """Return copies of a group's memories, then of its windows."""
-        flat, made = memory.read(pages), []
-        for like in self._tensors(self.like, group):
+        return self.split(memory.read(pages), group)
+
+    def split(self, flat: Tensor, group: int) -> list[Tensor]:
+        """Cut a group's bytes into its memories and its windows."""
+        made = []
+        for like in self.tensors(self.like, group):
             size = like.numel() * like.element_size()
-            made.append(flat[:size].view(like.dtype).view(like.shape))
+            part = flat[:size].to(like.device)
+            made.append(part.view(like.dtype).view(like.shape))
             flat = flat[size:]
         return made
+
+    def rows_of(self, state: DecodeState, span: range) -> list[Tensor]:
+        """Return the rows of some tokens of one sequence, by MLA layer."""
+        return [_mla(state, i).of(0)[span.start : span.stop] for i in self.mla]
 
     def build(
         self, state: DecodeState, rows: list[Tensor], groups: list[list[Tensor]]
@@ -146,7 +154,8 @@ class Layout:
         state.lens = (tokens,)
         return state
 
-    def _tensors(self, state: DecodeState, group: int) -> list[Tensor]:
+    def tensors(self, state: DecodeState, group: int) -> list[Tensor]:
+        """Return a group's memories, then its windows."""
         caches = [_kda(state, layer) for layer in self.groups[group]]
         return [c.state for c in caches] + [c.window for c in caches]
 

@@ -50,6 +50,10 @@ def prefill(
     `features` are the rows of all images of the prompt; those of reused tokens are
     left out here. `turn` keeps the last checkpoint, from which the next turn goes on.
     """
+    if model is not cache.model:
+        raise RequestError(
+            "a prefix cache belongs to one model: got another; make it its own"
+        )
     chain = tokens if isinstance(tokens, Chain) else cache.chain(tokens)
     if not len(chain):
         raise RequestError("a prompt needs at least one token: got none")

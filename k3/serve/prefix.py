@@ -14,6 +14,7 @@ from k3.serve.entries import Write
 from k3.serve.index import PrefixIndex
 from k3.serve.keys import Chain, Image
 from k3.serve.layout import CacheOptions, Layout, dtype_name, sequence
+from k3.serve.overflow import Overflow
 from k3.serve.pages import Memory, Pages
 
 
@@ -28,6 +29,8 @@ class Stats:
     commits: int = 0
     aborts: int = 0
     not_stored: int = 0
+    loads: int = 0
+    overflow_full: int = 0
 
     @property
     def hit_rate(self) -> float:
@@ -39,25 +42,27 @@ class PrefixCache:
     """States at hash-aligned positions of prefixes, for one model.
 
     `weights` names the weights beyond this process; it and the model's weight version
-    are part of every key. States are copied in and out: nothing of a request writes
-    to what others may read.
+    are part of every key, so other weights find nothing. States are copied in and
+    out: nothing of a request writes to what others may read.
     """
 
     def __init__(
-        self, model: Model, options: CacheOptions | None = None, *, weights: str = ""
+        self,
+        model: Model,
+        options: CacheOptions | None = None,
+        *,
+        weights: str = "",
+        overflow: Overflow | None = None,
     ) -> None:
-        self.model, self.options = model, options or CacheOptions()
-        self.weights, self.stats = weights, Stats()
-        self.layout = Layout(model, self.options)
-        self._meaning = tuple(
-            part.encode()
-            for part in (
-                json.dumps(model.config.to_dict(), sort_keys=True),
-                dtype_name(model.dtype),
-                str(self.options.hash_tokens),
-                weights,
+        if overflow is not None and not weights:
+            raise RequestError(
+                "states on disk outlive the process: got an overflow tier without a "
+                "name for the weights; pass weights=, a digest of the checkpoint"
             )
-        )
+        self.overflow = overflow
+        self.model, self.options = model, options or CacheOptions()
+        self.stats = Stats()
+        self.layout = Layout(model, self.options)
         self.memory = Memory(
             self.layout.num_pages, self.layout.page_bytes, model.device
         )
@@ -67,14 +72,40 @@ class PrefixCache:
             block_pages=len(self.layout.mla),
             group_pages=self.layout.group_pages,
         )
+        self.new_weights(weights)
+
+    def new_weights(self, weights: str = "") -> None:
+        """Forget every prefix: the model has new weights, called `weights`.
+
+        Raising the model's weight version alone makes old prefixes unmatchable; they
+        are then evicted as they age. Without a name the disk is left alone: what
+        version 3 was in another process is not known.
+        """
+        self.clear()
+        self._named = (self.model.weight_version, bool(weights))
+        parts = (
+            json.dumps(self.model.config.to_dict(), sort_keys=True),
+            dtype_name(self.model.dtype),
+            str(self.options.hash_tokens),
+            weights,
+        )
+        self._meaning = tuple(part.encode() for part in parts)
+
+    @property
+    def _disk(self) -> Overflow | None:
+        """The overflow tier, while the weights are those that have a name."""
+        named = self._named == (self.model.weight_version, True)
+        return self.overflow if named else None
 
     def chain(
         self, tokens: Sequence[int], images: Sequence[Image] = (), salt: bytes = b""
     ) -> Chain:
         """Return a sequence with its keys, to be extended as it grows."""
         version = self.model.weight_version
+        # Weights with a name are known by it, also to a process that counts anew.
+        count = b"" if self._named == (version, True) else str(version).encode()
         chain = Chain(
-            keys.root(*self._meaning, str(version).encode(), salt=salt),
+            keys.root(*self._meaning, count, salt=salt),
             self.options.hash_tokens,
             images,
             self.model.config.media_placeholder_token_id,
@@ -90,22 +121,13 @@ class PrefixCache:
         At most all tokens but the last: that one has to be run for its logits.
         """
         chain = self._chain(tokens)
-        hit = self.index.lookup(chain.reusable())
-        cached = hit.reached * self.options.hash_tokens
+        state, cached = self._from_pages(chain, keep_inputs)
+        if self._disk is not None:
+            state, cached = self._from_disk(self._disk, chain, state, cached)
         self.stats.lookups += 1
         self.stats.hits += cached > 0
         self.stats.prompt_tokens += len(chain)
         self.stats.cached_tokens += cached
-        state = self.model.init_state(1, keep_inputs)
-        if cached:
-            blocks = [block.pages for block in hit.blocks]
-            rows = self.layout.read_rows(self.memory, blocks, cached)
-            groups = [
-                self.layout.read_group(self.memory, s.pages, s.group)
-                for s in hit.snapshots
-            ]
-            state = self.layout.build(state, rows, groups)
-        self.index.release(hit)
         return state, cached
 
     def schedule(
@@ -148,6 +170,10 @@ class PrefixCache:
             raise
         done = self.index.commit(write)
         self.stats.commits += done
+        end = len(write.keys) * self.options.hash_tokens
+        if done and write.turn and end and one.lens[0] == end and self._disk:
+            saved = self._disk.save(write.keys, self.layout, one)
+            self.stats.overflow_full += not saved
         return done
 
     def abort(self, write: Write) -> None:
@@ -190,6 +216,39 @@ class PrefixCache:
     def clear(self) -> None:
         """Forget every prefix; writes still open will not be committed."""
         self.index.clear()
+
+    def _from_pages(self, chain: Chain, keep_inputs: int) -> tuple[DecodeState, int]:
+        """Copy the longest state out of the pages; it is pinned meanwhile."""
+        hit = self.index.lookup(chain.reusable())
+        state = self.model.init_state(1, keep_inputs)
+        cached = hit.reached * self.options.hash_tokens
+        if cached:
+            blocks = [block.pages for block in hit.blocks]
+            rows = self.layout.read_rows(self.memory, blocks, cached)
+            groups = [
+                self.layout.read_group(self.memory, s.pages, s.group)
+                for s in hit.snapshots
+            ]
+            state = self.layout.build(state, rows, groups)
+        self.index.release(hit)
+        return state, cached
+
+    def _from_disk(
+        self, disk: Overflow, chain: Chain, state: DecodeState, cached: int
+    ) -> tuple[DecodeState, int]:
+        """Take a longer state from disk, if there is one, and keep it in pages."""
+        unit = self.options.hash_tokens
+        ends = disk.find(chain.reusable(), cached // unit)
+        fresh = self.model.init_state(1, state.keep_inputs)
+        keys_ = chain.keys[:ends]
+        found = disk.load(keys_, self.layout, fresh) if ends else None
+        if found is None:
+            return state, cached
+        self.stats.loads += 1
+        if (write := self.index.schedule(keys_)) is not None:
+            self._copy(write, found)
+            self.index.commit(write)
+        return found, ends * unit
 
     def _chain(self, tokens: Sequence[int] | Chain) -> Chain:
         if not isinstance(tokens, Chain):
