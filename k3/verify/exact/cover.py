@@ -31,7 +31,7 @@ def untested(
     try:
         with mode, run.constants_are_decoded(), torch.enable_grad():
             outputs = run.named(run.call(program, given))
-            grads = gradients(mode, list(outputs.values()), list(values.values()))
+            grads = gradients(list(outputs.values()), list(values.values()))
     except (Unsupported, RuntimeError) as error:
         report.notes[f"coverage not measured: {error}"] = 1
         return None
@@ -41,10 +41,10 @@ def untested(
     }
 
 
-def gradients(mode: ExactMode, outputs: list[Any], inputs: list[Any]) -> list[Any]:
+def gradients(outputs: list[Any], inputs: list[Any]) -> list[Any]:
     """Gradients of a random combination of all entries of the outputs."""
     live = [y for y in outputs if isinstance(y, ExactTensor) and y.requires_grad]
-    shake = [mode.draw(f"shake.{i}", y.f).to(y.dtype) for i, y in enumerate(live)]
+    shake = [y.run.draw(f"shake.{i}", y.f).to(y.dtype) for i, y in enumerate(live)]
     return list(torch.autograd.grad(live, inputs, shake, allow_unused=True))
 
 

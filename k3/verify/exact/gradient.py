@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from k3.verify.exact import run
+from k3.verify.exact.cover import gradients
 from k3.verify.exact.dual import Dual
 from k3.verify.exact.equal import equal, with_weights
 from k3.verify.exact.number import Num
@@ -80,7 +81,7 @@ def _along(
         out = run.named(reference(**_mapped(values, dual, Num)))
         total: Any = 0
         for i, y in enumerate(v for v in out.values() if isinstance(v, Dual)):
-            s = y.run.draw(f"shake{i}", y.x.f)
+            s = y.run.draw(f"shake.{i}", y.x.f)
             total = total + (s * y.d).reshape((-1,)).sum()
         return total
 

@@ -128,7 +128,7 @@ def _maker(trace: Trace, ran: run.Run, name: str) -> int | None:
     return max(makers, default=None)
 
 
-def _first(trace: Trace, last: int) -> Place | None:
+def _first(trace: Trace, last: int) -> Place:
     behind = trace.ancestors(last)
     for i in sorted(behind, reverse=True):
         step = trace.steps[i]
@@ -143,4 +143,5 @@ def _first(trace: Trace, last: int) -> Place | None:
             trace.steps[j].known or trace.steps[j].later for j in step.inputs
         ):
             return step.place
-    return None
+    # Every value occurs in the reference, in another place than here.
+    return trace.steps[last].place

@@ -1,0 +1,110 @@
+"""Mutants of the MLA layer: kernels.mla, model.mla and its cache."""
+
+from mutants.patch import Edit, Mutant
+
+HERE = "self_attn"
+
+
+def layer(name, function, old, new):
+    return Mutant(name, Edit(f"k3.model.mla:MLA.{function}", old, new), HERE)
+
+
+def kernel(name, function, old, new, on="decoder", at=HERE):
+    return Mutant(name, Edit(f"k3.kernels.mla:{function}", old, new), at, on)
+
+
+MUTANTS = [
+    layer(
+        "query latent norm missing",
+        "forward",
+        "self.q_a_layernorm(self.q_a_proj(x))",
+        "self.q_a_proj(x)",
+    ),
+    layer(
+        "row latent norm missing",
+        "_rows",
+        "self.kv_a_layernorm(c[..., : self.latent])",
+        "c[..., : self.latent]",
+    ),
+    layer(
+        "norm over latent and shared key",
+        "_rows",
+        "c = self.kv_a_proj_with_mqa(x)",
+        "c = torch.nn.functional.normalize(self.kv_a_proj_with_mqa(x), dim=-1)",
+    ),
+    layer(
+        "scale 1/sqrt(content)",
+        "_expanded",
+        "self._keys_and_values(rows), self.scale",
+        "self._keys_and_values(rows), self.nope**-0.5",
+    ),
+    layer(
+        "values before keys in kv_b",
+        "_keys_and_values",
+        "kv[..., : self.nope], shared], -1), kv[..., self.nope :]",
+        "kv[..., self.V :], shared], -1), kv[..., : self.V]",
+    ),
+    layer(
+        "query heads interleaved",
+        "forward",
+        "q.unflatten(-1, (self.heads, -1)).transpose(1, 2)",
+        "q.unflatten(-1, (-1, self.heads)).permute(0, 3, 1, 2)",
+    ),
+    layer(
+        "absorbed output takes key rows",
+        "_absorbed",
+        "out @ W[:, self.nope :].mT",
+        "out @ W[:, : self.V].mT",
+    ),
+    layer(
+        "MLA output gate missing",
+        "forward",
+        "(out * torch.sigmoid(precision.wide(self.g_proj(x))))",
+        "out",
+    ),
+    kernel(
+        "mask sees the next token",
+        "attend",
+        "is_causal=True",
+        "attn_mask=torch.ones(T, S, dtype=torch.bool).tril(1)",
+    ),
+    kernel(
+        "absorbed mask sees the next token",
+        "_over_rows",
+        "tril(S - T)",
+        "tril(S - T + 1)",
+    ),
+    kernel(
+        "absorbed mask hides the token itself",
+        "_over_rows",
+        "tril(S - T)",
+        "tril(S - T - 1)",
+    ),
+    kernel(
+        "parts of the context joined without weights",
+        "merge",
+        "left + right, lse",
+        "(left + right) / 2, lse",
+        "passes",
+        "out",
+    ),
+    Mutant(
+        "new rows overwrite the oldest",
+        Edit(
+            "k3.model.cache:MLACache.append",
+            "self.rows[:, self.lens[0] : after[0]] = new",
+            "self.rows[:, : after[0] - self.lens[0]] = new",
+        ),
+        HERE,
+    ),
+    Mutant(
+        "rewind keeps the rows",
+        Edit(
+            "k3.model.cache:MLACache.rewind",
+            "length - n for length",
+            "length for length",
+        ),
+        HERE,
+        "draft",
+    ),
+]
