@@ -61,6 +61,7 @@ CONCEPTS = (
     "lipschitz",
     "quantized",
     "embed",
+    "fractional",
 )
 AXIOMS = frozenset(a for th in analysis.AXIOMS for a in th.axioms)
 
