@@ -64,13 +64,8 @@ def _along(
         with torch.enable_grad():
             given = _mapped(values, leaf, ExactTensor)
             out = run.named(run.call(program, given))
-            live = [y for y in out.values() if y.requires_grad]
-            shake = [
-                y.run.draw(f"shake{i}", y.f).to(y.dtype) for i, y in enumerate(live)
-            ]
             names = [n for n in leaves if not only or n in only]
-            asked = [leaves[n] for n in names]
-            grads = torch.autograd.grad(live, asked, shake, allow_unused=True)
+            grads = gradients(list(out.values()), [leaves[n] for n in names])
         return _inner(dict(zip(names, grads, strict=True)))
 
     def forward(**values: Any) -> Any:
