@@ -62,6 +62,7 @@ CONCEPTS = (
     "quantized",
     "embed",
     "fractional",
+    "mxfp8",
 )
 AXIOMS = frozenset(a for th in analysis.AXIOMS for a in th.axioms)
 
