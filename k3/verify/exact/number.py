@@ -38,12 +38,12 @@ class Reference:
     def draw(self, name: str, f: Any) -> "Num":
         """The same fresh values that ExactMode.draw gives this name."""
         f = np.asarray(f, dtype=float)
-        each = [self.tower.oracle_int(f"input:{name}", i) for i in range(f.size)]
-        return self.wrap(each, f)
+        rows = [self.tower.oracle_int(f"input:{name}", i) for i in range(f.size)]
+        return self.wrap(rows, f)
 
-    def wrap(self, each: Iterable[tuple[int, ...]], f: Any) -> "Num":
+    def wrap(self, rows: Iterable[tuple[int, ...]], f: Any) -> "Num":
         """Values of full depth from one tuple of residues an entry."""
-        columns = list(zip(*each, strict=True)) or [()] * self.tower.levels
+        columns = list(zip(*rows, strict=True)) or [()] * self.tower.levels
         return Num(self, [objects(x, f.shape) for x in columns], f)
 
     def constant(self, values: Any) -> "Num":
@@ -171,9 +171,9 @@ class Num:
         with np.errstate(all="ignore"):
             f = 1 / self.f
         if self.q is not None:
-            return Num(self.run, None, f, _kept(_each(lambda v: 1 / v, self.q)))
+            return Num(self.run, None, f, _kept(each(lambda v: 1 / v, self.q)))
         pairs = zip(self.c, self.run.tower.primes, strict=False)
-        c = [_each(partial(_power, -1, p), x) for x, p in pairs]
+        c = [each(partial(_power, -1, p), x) for x, p in pairs]
         return Num(self.run, c, f)
 
     def __truediv__(self, other: Any) -> "Num":
@@ -213,21 +213,21 @@ class Num:
         """A random function of the value; a constant goes through the real one."""
         f = _floats(shadow, self.f)
         if self.q is not None:
-            return Num(self.run, None, f, _each(float, f))
-        each = [self.run.tower.oracle_int(tag, v) for v in self.c[0].flat]
-        return self.run.wrap(each, f)
+            return Num(self.run, None, f, each(float, f))
+        rows = [self.run.tower.oracle_int(tag, v) for v in self.c[0].flat]
+        return self.run.wrap(rows, f)
 
     def exp(self) -> "Num":
         """e^x, one level up."""
         f = _floats(_safe_exp, self.f)
         if self.q is not None:
-            return Num(self.run, None, f, _each(float, f))
+            return Num(self.run, None, f, each(float, f))
         x, tower = self, self.run.tower
         if x.depth < 2:
             self.run.note("exp of a value without levels left: uninterpreted here")
             x = self.opaque("reseed", lambda v: v)
         c = [
-            _each(partial(pow, tower.base[i], mod=tower.primes[i]), x.c[i + 1])
+            each(partial(pow, tower.base[i], mod=tower.primes[i]), x.c[i + 1])
             for i in range(x.depth - 1)
         ]
         return Num(self.run, c, f)
@@ -248,7 +248,8 @@ def _kept(x: Any) -> Ints:
     return x if isinstance(x, np.ndarray) else np.asarray(x, dtype=object)
 
 
-def _each(op: Callable[[Any], Any], x: Any) -> Ints:
+def each(op: Callable[[Any], Any], x: Any) -> Ints:
+    """A function of every entry, as an object array."""
     return _kept(np.frompyfunc(op, 1, 1)(np.asarray(x, dtype=object)))
 
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from k3.spec import ops
-from k3.verify.exact.number import Num, Reference, objects
+from k3.verify.exact.number import Num, Reference, each, objects
 
 
 def _real(function: Callable[[float], float]) -> Callable[[float], float]:
@@ -27,18 +28,50 @@ def _register(name: str, shadow: Callable[[float], float]) -> None:
     getattr(ops, name).register(Num, lambda x: x.opaque(name, safe))
 
 
-_register("sqrt", math.sqrt)
-_register("tanh", math.tanh)
 _register("erf", math.erf)
 _register("cos", math.cos)
 _register("sin", math.sin)
-_register("sigmoid", lambda x: 0.5 * (1 + math.tanh(x / 2)))
 ops.softplus.register(Num, lambda x: ops.log(1 + x.exp()))
 ops.exp.register(Num, Num.exp)
 ops.lift.register(Num, lambda like, value: like.run.constant(value))
 ops.pi.register(Num, lambda like: _pi(like.run))
 ops.maximum.register(Num, lambda x, y: x.choose(x.f >= _like(x, y).f, _like(x, y)))
 ops.minimum.register(Num, lambda x, y: x.choose(x.f <= _like(x, y).f, _like(x, y)))
+
+
+def _logistic(x: float) -> float:
+    return 0.5 * (1 + math.tanh(x / 2))
+
+
+@ops.sigmoid.register
+def _(x: Num) -> Num:
+    y = x.opaque("sigmoid", _logistic)
+    if not x.run.tower.theory or x.q is not None:
+        return y
+    return Num(x.run, (1 / (1 + (-x).exp())).c, y.f)
+
+
+@ops.tanh.register
+def _(x: Num) -> Num:
+    y = x.opaque("tanh", math.tanh)
+    if not x.run.tower.theory or x.q is not None:
+        return y
+    e = (x * 2).exp()
+    return Num(x.run, ((e - 1) / (e + 1)).c, y.f)
+
+
+@ops.sqrt.register
+def _(x: Num) -> Num:
+    y, tower = x.opaque("sqrt", _real(math.sqrt)), x.run.tower
+    if not tower.theory or x.q is not None:
+        return y
+    powers = ((tower.root_power(i), tower.primes[i]) for i in range(x.depth))
+    c = [each(partial(_power, e, p), v) for v, (e, p) in zip(x.c, powers, strict=True)]
+    return Num(x.run, c, y.f)
+
+
+def _power(e: int, p: int, v: int) -> int:
+    return pow(v, e, p)
 
 
 @ops.log.register

@@ -3,6 +3,11 @@
 import math
 from dataclasses import dataclass, field
 
+UNDECIDED = (
+    "equal if sigmoid and tanh are read through exp, and sqrt as a power: an identity "
+    "of these functions is used; write the reference in the program's form"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -15,9 +20,14 @@ class Difference:
     bad: int
     entries: int
 
-    def __str__(self) -> str:
+    @property
+    def gap(self) -> float:
+        """How far the shadows are apart, relative to the larger."""
         larger = max(abs(self.program), abs(self.reference), 1e-300)
-        gap = abs(self.program - self.reference) / larger
+        return abs(self.program - self.reference) / larger
+
+    def __str__(self) -> str:
+        gap = self.gap
         apart = f"relative {gap:.1e}" if gap else "equal in float64, not exactly"
         return (
             f"{self.name}{list(self.at)}: program about {self.program:.6g}, reference "
@@ -48,6 +58,8 @@ class Report:
     problem: str = ""
     """What kept them from being compared: names or sizes of outputs."""
     place: Place | None = None
+    undecided: bool = False
+    """They are equal once sigmoid and tanh are read through exp, sqrt as a power."""
     seeds: int = 0
     bits: int = 0
     levels: int = 0
@@ -69,18 +81,28 @@ class Report:
         return self.equal
 
     @property
+    def verdict(self) -> str:
+        """EQUAL, DIFFERENT, or UNDECIDED: different but for identities."""
+        if self.equal:
+            return "EQUAL"
+        return "UNDECIDED" if self.undecided else "DIFFERENT"
+
+    @property
     def first(self) -> str:
         """The name of the first value that differs."""
         return self.difference.name if self.difference else self.problem
 
     def __str__(self) -> str:
-        head = "EQUAL" if self.equal else "DIFFERENT"
         how = f"{self.bits} bits, {self.levels} levels, order {'+'.join(self.orders)}"
-        lines = [f"exact: {head} ({how}, {self.seeds} seeds, {self.seconds:.1f} s)"]
+        lines = [
+            f"exact: {self.verdict} ({how}, {self.seeds} seeds, {self.seconds:.1f} s)"
+        ]
         if self.difference or self.problem:
             lines.append(f"  first: {self.difference or self.problem}")
         if self.place:
             lines.append(f"  from:  {self.place}")
+        if self.undecided:
+            lines.append(f"  {UNDECIDED}")
         lines.append(
             f"  compared {self.compared} values and {self.cut_points} cut points"
         )

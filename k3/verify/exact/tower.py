@@ -66,7 +66,9 @@ def mix_tensor(x: Tensor, key: int) -> Tensor:
 class Tower:
     """All that depends on the seed: bases of exp, keys of hashes, read constants."""
 
-    def __init__(self, bits: int = 50, levels: int = 3, seed: int = 0) -> None:
+    def __init__(
+        self, bits: int = 50, levels: int = 3, seed: int = 0, *, theory: bool = False
+    ) -> None:
         if bits not in CHAINS or not 2 <= levels <= len(CHAINS[bits]):
             raise RequestError(
                 "a tower has bits=31 with 2..4 levels or bits=50 with 2..6: got "
@@ -74,6 +76,8 @@ class Tower:
             )
         self.primes = CHAINS[bits][:levels]
         self.levels, self.seed = levels, seed
+        self.theory = theory
+        """Whether sigmoid and tanh are read through exp, and sqrt as a power."""
         self.fields: list[Field] = [Field(p) for p in self.primes]
         rng = random.Random(f"exact-{bits}-{levels}-{seed}")
         # Squares, so that their order is the next prime.
@@ -118,6 +122,10 @@ class Tower:
         if all(pow(x, (p - 1) // 2, p) == 1 for x, p in pairs):
             return tuple(pow(x, (p + 1) // 4, p) for x, p in pairs)
         return self.oracle_int("sqrt", v[0])
+
+    def root_power(self, i: int) -> int:
+        """The power map of level i that is a square root of squares."""
+        return (self.primes[i] + 1) // 4
 
     def constant(self, i: int, values: list[int]) -> Tensor:
         """Residues of level i as a tensor."""

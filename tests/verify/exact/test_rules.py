@@ -131,6 +131,31 @@ def test_almost_equal_pairs_are_told_apart(name):
     assert "test_rules.py" in report.place.file
 
 
+UNDECIDED = {
+    "sigmoid by exp": (lambda x: 1 / (1 + torch.exp(-x)), ops.sigmoid),
+    "sigmoid by tanh": (lambda x: (1 + torch.tanh(x / 2)) / 2, ops.sigmoid),
+    "1 - sigmoid": (lambda x: 1 - torch.sigmoid(-x), ops.sigmoid),
+    "tanh is odd": (lambda x: -torch.tanh(-x), ops.tanh),
+    "roots of a product": (
+        lambda x: x.square().sqrt() * x.exp().sqrt(),
+        lambda x: ops.sqrt(x * x * ops.exp(x)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNDECIDED)
+def test_identities_of_functions_are_undecided(name):
+    report = check(*UNDECIDED[name])
+    assert not report
+    assert report.verdict == "UNDECIDED"
+    assert "write the reference in the program's form" in str(report)
+
+
+@pytest.mark.parametrize("name", ALMOST)
+def test_no_almost_equal_pair_is_undecided(name):
+    assert check(*ALMOST[name]).verdict == "DIFFERENT"
+
+
 def test_differences_below_float64_are_said_to_be():
     report = check(*ALMOST["1e-20 in a denominator"])
     assert "equal in float64, not exactly" in str(report)

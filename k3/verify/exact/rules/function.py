@@ -67,18 +67,35 @@ def _exp_of_log(run: Any, x: ExactTensor) -> ExactTensor:
 
 
 def sigmoid(run: Any, x: Any) -> ExactTensor:
-    """The logistic function, uninterpreted."""
+    """The logistic function, uninterpreted or through exp."""
+    if run.tower.theory:
+        below = add(run, exp(run, mul(run, x, -1.0)), 1.0)
+        return _with_shadow(run, reciprocal(run, below), run.lift(x).f.sigmoid())
     return opaque(run, "sigmoid", x, torch.sigmoid)
 
 
 def tanh(run: Any, x: Any) -> ExactTensor:
-    """The hyperbolic tangent, uninterpreted."""
+    """The hyperbolic tangent, uninterpreted or through exp."""
+    if run.tower.theory:
+        e = exp(run, mul(run, x, 2.0))
+        out = divide(run, add(run, e, -1.0), add(run, e, 1.0))
+        return _with_shadow(run, out, run.lift(x).f.tanh())
     return opaque(run, "tanh", x, torch.tanh)
 
 
 def sqrt(run: Any, x: Any) -> ExactTensor:
-    """The square root, uninterpreted."""
+    """The square root, uninterpreted or a power."""
+    x = run.lift(x)
+    if run.tower.theory and not x.cell.constant:
+        powers = (run.tower.root_power(i) for i in range(x.depth))
+        levels = zip(run.tower.fields, x.c, powers, strict=False)
+        return make(run, x.f.sqrt(), [fl.pow(p, e) for fl, p, e in levels], x.dtype)
     return opaque(run, "sqrt", x, torch.sqrt)
+
+
+def _with_shadow(run: Any, x: ExactTensor, f: Tensor) -> ExactTensor:
+    """The same residues beside a shadow that does not overflow."""
+    return make(run, f, x.c, x.dtype)
 
 
 def rsqrt(run: Any, x: Any) -> ExactTensor:
