@@ -39,16 +39,17 @@ def model(weights: str, dtype: torch.dtype) -> Model:
 
 @torch.no_grad()
 def logits(running: Model) -> torch.Tensor:
-    """A prompt longer than a tile, a piece of two tokens, steps, and a rewind."""
+    """A prompt longer than a tile, a piece of two tokens and steps; then a rewind."""
     ids = small.ids(1, PROMPT + 2 + STEPS)
-    out, state = running(ids[:, :PROMPT], state=running.init_state(1, keep_inputs=2))
+    out, state = running(ids[:, :PROMPT], state=running.init_state(1))
     outs = [out]
-    _, state = running(ids.flip(1)[:, :2], state=state)
-    state = state.rewind(2)
     for part in ids[:, PROMPT:].split([2] + [1] * STEPS, 1):
         out, state = running(part, state=state)
         outs.append(out)
-    return torch.cat(outs, 1).double()
+    _, state = running(ids[:, :PROMPT], state=running.init_state(1, keep_inputs=2))
+    _, state = running(ids[:, :2], state=state)
+    out, _ = running(ids[:, PROMPT:], state=state.rewind(2))
+    return torch.cat([*outs, out], 1).double()
 
 
 @cache
