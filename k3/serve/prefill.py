@@ -8,6 +8,7 @@ from torch import Tensor
 
 from k3.errors import RequestError
 from k3.model import DecodeState, Model
+from k3.serve.entries import Write
 from k3.serve.keys import Chain
 from k3.serve.layout import CacheOptions
 from k3.serve.prefix import PrefixCache
@@ -23,16 +24,19 @@ class Prefilled:
     chain: Chain
 
 
-def chunk_ends(start: int, tokens: int, options: CacheOptions) -> list[int]:
+def chunk_ends(
+    start: int, tokens: int, options: CacheOptions, branch: int = 0
+) -> list[int]:
     """Where passes end: every chunk, the last boundary a repeat can use, the end.
 
     A repeat of the prompt may reuse all but its last token, and only where a pass
-    ended: a prompt of an exact multiple must stop one boundary early too.
+    ended: a prompt of an exact multiple must stop one boundary early too. `branch` is
+    where this prompt leaves another: their next sibling will leave there as well.
     """
     last = (tokens - 1) // options.hash_tokens * options.hash_tokens
     chunk = options.chunk_tokens
     multiples = range(start - start % chunk + chunk, tokens, chunk)
-    return sorted({*multiples, last, tokens} - set(range(start + 1)))
+    return sorted({*multiples, branch, last, tokens} - set(range(start + 1)))
 
 
 @torch.no_grad()
@@ -58,34 +62,49 @@ def prefill(
     if not len(chain):
         raise RequestError("a prompt needs at least one token: got none")
     state, cached = cache.restore(chain, keep_inputs=keep_inputs)
-    ends = chunk_ends(cached, len(chain), cache.options)
+    branch = cache.matched(chain)
+    ends = chunk_ends(cached, len(chain), cache.options, branch)
     unit, start = cache.options.hash_tokens, cached
-    last = len(chain) // unit * unit
+    kept = {branch, len(chain) // unit * unit} if turn else {branch}
     for end in ends:
-        aligned = end % unit == 0
-        write = (
-            cache.schedule(chain, end, turn=turn and end == last) if aligned else None
-        )
-        try:
-            ids = torch.tensor([chain.tokens[start:end]], device=model.device)
-            rows = _features(chain, features, start, end)
-            logits, state = model(ids, state=state, features=rows, logits="last")
-        except BaseException:
-            if write is not None:
-                cache.abort(write)
-            raise
-        if write is not None:
-            cache.commit(write, state)
+        span, write = range(start, end), None
+        if end % unit == 0:
+            write = cache.schedule(chain, end, turn=end in kept)
+        logits, state = _run(cache, chain, span, (state, features), write)
         start = end
     return Prefilled(logits, state, cached, chain)
 
 
-def _features(
-    chain: Chain, features: Tensor | None, start: int, end: int
-) -> Tensor | None:
+def _run(
+    cache: PrefixCache,
+    chain: Chain,
+    span: range,
+    inputs: tuple[DecodeState, Tensor | None],
+    write: Write | None,
+) -> tuple[Tensor, DecodeState]:
+    """One pass over a span of the chain, committed, or aborted if it fails."""
+    state, features = inputs
+    ids = [chain.tokens[span.start : span.stop]]
+    try:
+        logits, state = cache.model(
+            torch.tensor(ids, device=cache.model.device),
+            state=state,
+            features=_features(chain, features, span),
+            logits="last",
+        )
+    except BaseException:
+        if write is not None:
+            cache.abort(write)
+        raise
+    if write is not None:
+        cache.commit(write, state)
+    return logits, state
+
+
+def _features(chain: Chain, features: Tensor | None, span: range) -> Tensor | None:
     """The image rows that belong to the placeholders of a chunk."""
     if features is None or chain.placeholder is None:
         return None
-    first = chain.tokens[:start].count(chain.placeholder)
-    count = chain.tokens[start:end].count(chain.placeholder)
+    first = chain.tokens[: span.start].count(chain.placeholder)
+    count = chain.tokens[span.start : span.stop].count(chain.placeholder)
     return features[first : first + count] if count else None

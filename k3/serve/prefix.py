@@ -130,6 +130,11 @@ class PrefixCache:
         self.stats.cached_tokens += cached
         return state, cached
 
+    def matched(self, tokens: Sequence[int] | Chain) -> int:
+        """Tokens whose rows are held, with a checkpoint at their end or without."""
+        keys_ = self._chain(tokens).reusable()
+        return self.index.matched(keys_) * self.options.hash_tokens
+
     def schedule(
         self,
         chain: Chain,

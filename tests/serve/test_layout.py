@@ -1,12 +1,14 @@
 """Sizes of the prefix cache: what is refused, and how layers are dealt out."""
 
 import pytest
-from small import config, schedule
+import torch
+from small import config, model, schedule
 
 from k3 import recipes
+from k3.config import sizes
 from k3.errors import RequestError
 from k3.serve import CacheOptions
-from k3.serve.layout import kda_groups, mla_layers
+from k3.serve.layout import Layout, kda_groups, mla_layers
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,11 @@ def test_layers_of_the_release():
 def test_more_groups_than_kda_layers():
     small = config(num_hidden_layers=4, linear=schedule(4))
     assert kda_groups(small, 9) == ([0], [1], [2])
+
+
+def test_bytes_of_groups_are_those_of_the_configuration():
+    net = model(torch.bfloat16)
+    layout = Layout(net, CacheOptions(hash_tokens=16, block_tokens=48, chunk_tokens=48))
+    memory = sizes.memory(net.config, 0)
+    assert sum(layout.group_bytes) == memory.fixed_bytes
+    assert len(layout.mla) * layout.page_bytes == 48 * memory.mla_bytes_per_token

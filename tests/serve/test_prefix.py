@@ -155,6 +155,15 @@ def test_report_67_siblings_share_what_a_chunk_passed(net):
     assert min(cached[1:]) == 64
 
 
+def test_report_67_a_branch_inside_a_chunk_is_stored_when_it_is_met(net):
+    """Chunks pass over the end of the shared start; the second sibling stops there."""
+    cache = cache_of(net, chunk_tokens=96, block_tokens=96)
+    shared = ids(75).tolist()
+    tails = [ids(33, seed=seed).tolist() for seed in range(2, 6)]
+    for tail, cached in zip(tails, (0, 0, 64, 64), strict=True):
+        agrees(net, cache, shared + tail, cached)
+
+
 def test_report_67_the_checkpoint_of_130_tokens_is_the_state_at_128(net):
     cache = cache_of(net, hash_tokens=64, block_tokens=128, chunk_tokens=192)
     tokens = ids(130).tolist()
