@@ -8,7 +8,7 @@ from mutants import checks
 from k3.spec import model as spec
 from k3.verify.exact import gradient
 from k3.verify.exact.number import Reference
-from k3.verify.exact.pairs import channel, decoder, kda, mla
+from k3.verify.exact.pairs import channel, decoder, kda, mla, mtp
 from k3.verify.exact.tower import Tower
 
 KERNELS = {
@@ -65,6 +65,14 @@ def test_layers(name):
     if name == "MoE":
         bias = report.untested["weights.gate.e_score_correction_bias"]
         assert bias == (5, 5), "the bias only chooses"
+
+
+def test_multi_token_prediction():
+    text = checks.TEXT | {"num_nextn_predict_layers": 1}
+    made = small.config(linear=checks.LINEAR, **text)
+    layer = small.model(torch.float32, made).language_model.model.layers[4]
+    report = mtp.layer(layer, made.text, [3, 1, 4]).check(seeds=1, covering=False)
+    assert report, report
 
 
 def test_packed_experts():
