@@ -72,6 +72,11 @@ class Chain:
         self.placeholder = placeholder
         self.tokens: list[int] = []
         self.keys: list[bytes] = []
+        self._covered = {
+            at
+            for image in self.images
+            for at in range(image.start, image.start + image.tokens)
+        }
         ends = [0, *(image.start + image.tokens for image in self.images)]
         starts = [image.start for image in self.images]
         for image, end in zip(starts, ends[:-1], strict=True):
@@ -112,13 +117,8 @@ class Chain:
     def _check(self, first: int, tokens: Sequence[int]) -> None:
         if self.placeholder is None:
             return
-        covered = {
-            at
-            for image in self.images
-            for at in range(image.start, image.start + image.tokens)
-        }
         for at, token in enumerate(tokens, first):
-            if (token == self.placeholder) != (at in covered):
+            if (token == self.placeholder) != (at in self._covered):
                 raise RequestError(
                     f"every media placeholder needs the content of its image, and an "
                     f"image stands on placeholders alone: got token {token} at {at}; "

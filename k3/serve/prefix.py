@@ -225,18 +225,20 @@ class PrefixCache:
     def _from_pages(self, chain: Chain, keep_inputs: int) -> tuple[DecodeState, int]:
         """Copy the longest state out of the pages; it is pinned meanwhile."""
         hit = self.index.lookup(chain.reusable())
-        state = self.model.init_state(1, keep_inputs)
-        cached = hit.reached * self.options.hash_tokens
-        if cached:
-            blocks = [block.pages for block in hit.blocks]
-            rows = self.layout.read_rows(self.memory, blocks, cached)
-            groups = [
-                self.layout.read_group(self.memory, s.pages, s.group)
-                for s in hit.snapshots
-            ]
-            state = self.layout.build(state, rows, groups)
-        self.index.release(hit)
-        return state, cached
+        try:
+            state = self.model.init_state(1, keep_inputs)
+            cached = hit.reached * self.options.hash_tokens
+            if cached:
+                blocks = [block.pages for block in hit.blocks]
+                rows = self.layout.read_rows(self.memory, blocks, cached)
+                groups = [
+                    self.layout.read_group(self.memory, s.pages, s.group)
+                    for s in hit.snapshots
+                ]
+                state = self.layout.build(state, rows, groups)
+            return state, cached
+        finally:
+            self.index.release(hit)
 
     def _from_disk(
         self, disk: Overflow, chain: Chain, state: DecodeState, cached: int
@@ -251,8 +253,7 @@ class PrefixCache:
             return state, cached
         self.stats.loads += 1
         if (write := self.index.schedule(keys_)) is not None:
-            self._copy(write, found)
-            self.index.commit(write)
+            self.commit(write, found)
         return found, ends * unit
 
     def _chain(self, tokens: Sequence[int] | Chain) -> Chain:

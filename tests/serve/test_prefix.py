@@ -112,6 +112,21 @@ def test_report_7_an_aborted_prefill_leaves_nothing_to_hit(net):
     agrees(net, cache, tokens, 0)
 
 
+def test_report_56_a_thousand_cancels_leak_nothing(net):
+    """Writes are dropped at random; shared prefixes stay valid, no page is lost."""
+    cache, random = cache_of(net), torch.Generator().manual_seed(1)
+    tokens, other = ids(64).tolist(), ids(64, seed=2).tolist()
+    agrees(net, cache, tokens, 0)
+    used = cache.index.pages.num_used
+    for cut in torch.randint(0, 5, (1000,), generator=random).tolist():
+        chain = cache.chain(tokens[: 16 * cut] + other[16 * cut :])
+        writes = [cache.schedule(chain, 16 * n) for n in range(cut, 5)]
+        for write in writes:
+            cache.abort(write)
+        assert cache.index.pages.num_used == used
+    agrees(net, cache, tokens, 48)
+
+
 def test_a_pass_that_fails_aborts_its_write(net):
     cache = cache_of(net)
     tokens, free = ids(40).tolist(), cache.index.pages.num_free
