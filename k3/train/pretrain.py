@@ -1,7 +1,9 @@
 """`k3 train`: from text to a checkpoint in the released layout, with its card."""
 
+import dataclasses
 import json
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,10 @@ RESUMABLE = ("steps", "log_steps", "checkpoint_minutes", "workers", "window", "d
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """What a finished run is judged by."""
+    """What a finished run is judged by.
+
+    `seconds` are those of all training steps, `total_seconds` those of this call.
+    """
 
     directory: str
     steps: int
@@ -33,6 +38,7 @@ class Result:
     xz: float
     xz_alone: float
     kneser_ney: float
+    total_seconds: float = field(default=0.0, compare=False)
 
 
 def run(
@@ -46,16 +52,22 @@ def run(
     """Train a recipe into the directory `out` and judge the files that were written.
 
     Leaves config, shards, index, tokenizer, generation config, README.md (the card),
-    metrics.jsonl and the last snapshot. `command` is quoted in the card.
+    metrics.jsonl and the last snapshot. `command` is quoted in the card. Unless
+    `quiet`, every stage says on standard error what it is and how long it took.
     Raises: RequestError for a directory that holds another run.
     """
-    directory = Path(out)
-    corpus = corpora.stdlib()
+    began, directory = time.monotonic(), Path(out)
+    with report.stage("reading text", quiet=quiet):
+        corpus = corpora.stdlib()
     facts = {"recipe": recipe.to_dict(), "corpus": corpus.sha256}
     _open(directory, facts, resume)
-    tokenizer = _tokenizer(recipe, corpus, directory, resume)
+    with report.stage(
+        "reading the tokenizer" if resume else "training the tokenizer", quiet=quiet
+    ):
+        tokenizer = _tokenizer(recipe, corpus, directory, resume)
+    with report.stage("encoding text", quiet=quiet):
+        tokens = stream.tokens(corpus.train, tokenizer)
     model = fresh(recipe)
-    tokens = stream.tokens(corpus.train, tokenizer)
     with report.reporter(directory, quiet=quiet) as tell:
         at = loop.run(
             model,
@@ -67,9 +79,11 @@ def run(
             report=tell,
         )
     package(model, directory)
-    return _judge(
-        recipe, corpus, directory, at, command=command, tokens_in_epoch=len(tokens)
+    result = _judge(
+        recipe, corpus, directory, at, tokens_in_epoch=len(tokens), quiet=quiet
     )
+    (directory / card.FILE_NAME).write_text(card.text(recipe, corpus, result, command))
+    return dataclasses.replace(result, total_seconds=time.monotonic() - began)
 
 
 def fresh(recipe: Recipe) -> Model:
@@ -99,19 +113,22 @@ def _judge(
     directory: Path,
     at: loop.Progress,
     *,
-    command: str,
     tokens_in_epoch: int,
+    quiet: bool,
 ) -> Result:
-    """Score the files on the held-out text as a user loads them, and write the card."""
-    model = load.load(directory)
-    tokenizer = Tokenizer.load(directory)
-    bits = evaluate.bits_per_byte(
-        model, tokenizer, corpus.heldout, recipe.window, recipe.workers
-    )
-    train, heldout = corpora.join(corpus.train), corpora.join(corpus.heldout)
-    xz, alone = baselines.xz_bits_per_byte(train, heldout)
-    smoothed = baselines.KneserNey.fit(train, baselines.ORDER)
-    result = Result(
+    """Score the files on the held-out text, as a user loads them."""
+    with report.stage("scoring held-out text", quiet=quiet):
+        model = load.load(directory)
+        tokenizer = Tokenizer.load(directory)
+        bits = evaluate.bits_per_byte(
+            model, tokenizer, corpus.heldout, recipe.window, recipe.workers
+        )
+    with report.stage("baselines: xz, Kneser-Ney", quiet=quiet):
+        train, heldout = corpora.join(corpus.train), corpora.join(corpus.heldout)
+        xz, alone = baselines.xz_bits_per_byte(train, heldout)
+        smoothed = baselines.KneserNey.fit(train, baselines.ORDER)
+        kneser_ney = smoothed.bits_per_byte(heldout, train)
+    return Result(
         directory=str(directory),
         steps=at.step,
         tokens=at.step * recipe.batch * recipe.tokens,
@@ -120,11 +137,8 @@ def _judge(
         bits_per_byte=bits,
         xz=xz,
         xz_alone=alone,
-        kneser_ney=smoothed.bits_per_byte(heldout, train),
+        kneser_ney=kneser_ney,
     )
-    text = card.text(recipe, corpus, result, command)
-    (directory / card.FILE_NAME).write_text(text)
-    return result
 
 
 def _open(directory: Path, facts: dict[str, Any], resume: bool) -> None:

@@ -1,7 +1,8 @@
-"""What a run says: a line every few steps, and metrics.jsonl."""
+"""What a run says: each stage, a line every few steps, and metrics.jsonl."""
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,21 @@ def reporter(directory: Path, *, quiet: bool) -> Iterator[Report]:
             show(record)
 
         yield report
+
+
+@contextmanager
+def stage(what: str, *, quiet: bool) -> Iterator[None]:
+    """Say what begins, and in the same line how long it took."""
+    if quiet:
+        yield
+        return
+    began, end = time.monotonic(), "stopped"
+    print(f"{what} ...", end=" ", file=sys.stderr, flush=True)
+    try:
+        yield
+        end = f"{time.monotonic() - began:.1f} s"
+    finally:
+        print(end, file=sys.stderr, flush=True)
 
 
 @contextmanager

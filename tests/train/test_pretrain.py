@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 import torch
@@ -37,7 +38,7 @@ def unjudged(monkeypatch):
         xz_alone=0.0,
         kneser_ney=0.0,
     )
-    monkeypatch.setattr(pretrain, "_judge", lambda *args: result)
+    monkeypatch.setattr(pretrain, "_judge", lambda *args, **options: result)
 
 
 def weights(directory):
@@ -101,10 +102,10 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
     pretrain.run(small, whole, quiet=True)
     step = loop._step
 
-    def stop(*args):
+    def stop(*args, **options):
         if args[4].step == 3:
             raise KeyboardInterrupt
-        return step(*args)
+        return step(*args, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "_step", stop)
@@ -118,6 +119,16 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
         for line in (cut / report.FILE_NAME).read_text().splitlines()
     ]
     assert steps == [2, 4, 6]
+
+
+def test_every_stage_says_its_name_and_its_seconds(small, text, tmp_path, capfd):
+    recipe = dataclasses.replace(small, steps=1)
+    result = pretrain.run(recipe, tmp_path / "run")
+    err = capfd.readouterr().err
+    stages = ["reading text", "training the tokenizer", "encoding text"]
+    for stage in [*stages, "scoring held-out text", "baselines: xz, Kneser-Ney"]:
+        assert re.search(rf"^{stage} \.\.\. \d+\.\d s$", err, re.M), stage
+    assert result.total_seconds > result.seconds
 
 
 def test_resuming_a_finished_run_judges_it_again(small, text, tmp_path):

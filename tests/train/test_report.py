@@ -58,3 +58,18 @@ def test_records_past_a_resumed_step_go(tmp_path, step, kept):
     path.write_text('{"step": 20}\n{"step": 40}\n')
     report.keep_until(path, step)
     assert len(path.read_text().splitlines()) == kept
+
+
+def test_a_stage_that_is_stopped_says_so_and_ends_its_line(capsys):
+    with (
+        pytest.raises(KeyboardInterrupt),
+        report.stage("scoring held-out text", quiet=False),
+    ):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "scoring held-out text ... stopped\n"
+
+
+def test_a_quiet_stage_says_nothing(capsys):
+    with report.stage("reading text", quiet=True):
+        pass
+    assert capsys.readouterr() == ("", "")
