@@ -7,7 +7,7 @@
 BIN := .venv/bin
 
 setup:
-	@tools/setup.sh vision,train,prove,test,dev
+	@tools/setup.sh vision,train,serve,prove,test,dev
 
 setup-demo:
 	@tools/setup.sh vision
