@@ -61,6 +61,8 @@ CONCEPTS = (
     "substitution",
     "decay",
     "chunk",
+    "verified",
+    "block",
     "lipschitz",
     "quantized",
     "embed",

@@ -114,7 +114,29 @@ def small_steps(rng, size):
     return {"M": most, "words": words}
 
 
+def models(rng, size):
+    """Laws of target and draft over `size` words in each of three contexts."""
+    tables = [
+        [distributions(rng, size)["tokens"] for _ in range(falsify.NAMED_SIZE)]
+        for _ in range(2)
+    ]
+
+    def law(which):
+        return lambda context, word: tables[which][int(context[-1])][word][which]
+
+    tokens = tuple(rng.randrange(size) for _ in range(rng.randrange(size + 1)))
+    return {
+        "words": size,
+        "p": law(0),
+        "q": law(1),
+        "x": rng.randrange(size),
+        "xs": tokens,
+    }
+
+
 MADE = {
+    "verified.step_is_lossless": models,
+    "block.block_is_lossless": models,
     "scan.simulation": encoded,
     "speculate.acceptance_is_one_minus_distance": distributions,
     "speculate.acceptance_between": distributions,
