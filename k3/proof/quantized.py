@@ -241,7 +241,6 @@ def _expert_mutants() -> Mapping[str, Term]:
 
 
 def _mixture_mutants() -> Mapping[str, Term]:
-    """Wrong variants of mixture_error."""
     return {"bounds without the weights": _mixture(_sum(bound(i)))}
 
 
