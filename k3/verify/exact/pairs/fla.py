@@ -22,15 +22,6 @@ def memory(
     **options: Any,
 ) -> Pair:
     """A function (q, k, v, g, beta, scale, initial_state, ...) against Eq. 1."""
-    draw = Shadows(13)
-    given = {
-        "q": draw.normal(1, T, heads, K),
-        "k": draw.normal(1, T, heads, K),
-        "v": draw.normal(1, T, heads, V),
-        "g": draw.uniform(1, T, heads, K, low=-5.0, high=0.0),
-        "beta": draw.uniform(1, T, heads),
-        "initial_state": draw.normal(1, heads, K, V),
-    }
 
     def program(**inputs: Any) -> Any:
         return function(**inputs, output_final_state=True, **options)
@@ -53,4 +44,17 @@ def memory(
         outputs = ops.stack([o for _, o in each], 1)
         return outputs[None], ops.stack([S for S, _ in each])[None]
 
+    given = _inputs(T, heads, K, V)
     return Pair(getattr(function, "__name__", "KDA"), program, reference, given)
+
+
+def _inputs(T: int, H: int, K: int, V: int) -> dict[str, Any]:
+    draw = Shadows(13)
+    return {
+        "q": draw.normal(1, T, H, K),
+        "k": draw.normal(1, T, H, K),
+        "v": draw.normal(1, T, H, V),
+        "g": draw.uniform(1, T, H, K, low=-5.0, high=0.0),
+        "beta": draw.uniform(1, T, H),
+        "initial_state": draw.normal(1, H, K, V),
+    }
