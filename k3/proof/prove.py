@@ -63,6 +63,7 @@ CONCEPTS = (
     "chunk",
     "verified",
     "block",
+    "absorbed",
     "lipschitz",
     "quantized",
     "embed",
