@@ -53,8 +53,6 @@ def move(run: Any, func: Any, args: Any, kwargs: Any) -> Any:
     exact = [x for x in tree_leaves((args, kwargs)) if is_exact(x)]
     depth = min(x.depth for x in exact)
     f = _on(func, args, kwargs, lambda x: x.f)
-    if any(x.logarithm for x in exact) and not inplace:
-        return _move_logs(func, args, kwargs, f, depth)
     each = [_on(func, args, kwargs, lambda x, i=i: x.c[i]) for i in range(depth)]
     if inplace:
         lower(args[0], depth, all(x.cell.constant for x in exact))
@@ -62,34 +60,29 @@ def move(run: Any, func: Any, args: Any, kwargs: Any) -> Any:
     source = exact[0]
     still = all(x.cell.constant for x in exact)
     if isinstance(f, list | tuple):
-        columns = zip(*each, strict=True)
-        return [
-            _wrap(source, g, list(c), still) for g, c in zip(f, columns, strict=True)
-        ]
-    return _wrap(source, f, each, still)
+        columns = zip(f, zip(*each, strict=True), strict=True)
+        out: Any = [_wrap(source, g, list(c), still) for g, c in columns]
+    else:
+        out = _wrap(source, f, each, still)
+    if any(x.logarithm for x in exact):
+        shallow = min(len(part) for x in exact for part in log_parts(x))
+        return _with_logs(func, args, kwargs, out, shallow)
+    return out
 
 
-def _move_logs(func: Any, args: Any, kwargs: Any, f: Any, depth: int) -> Any:
-    """Both parts of x + log(y) go the same way; nobody writes into them."""
-    each = [
+def _with_logs(func: Any, args: Any, kwargs: Any, out: Any, depth: int) -> Any:
+    """Both parts of x + log(y) go the same way as the value."""
+    x, y = (
         [
             _on(func, args, kwargs, lambda t, i=i, part=part: log_parts(t)[part][i])
             for i in range(depth)
         ]
         for part in (0, 1)
-    ]
-    source = next(x for x in tree_leaves((args, kwargs)) if is_exact(x))
-    if not isinstance(f, list | tuple):
-        return make_log(source.run, f, each[0], each[1], source.dtype)
+    )
+    if not isinstance(out, list):
+        return make_log(out, x, y)
     return [
-        make_log(
-            source.run,
-            g,
-            [p[j] for p in each[0]],
-            [p[j] for p in each[1]],
-            source.dtype,
-        )
-        for j, g in enumerate(f)
+        make_log(t, [p[j] for p in x], [p[j] for p in y]) for j, t in enumerate(out)
     ]
 
 
@@ -123,6 +116,7 @@ def lower(t: ExactTensor, depth: int, still: bool) -> None:
     """What a write does to all views: depth only falls, a constant may end."""
     t.cell.depth = min(t.cell.depth, depth)
     t.cell.constant = t.cell.constant and still
+    t.cell.written = True
 
 
 def assign(t: ExactTensor, source: ExactTensor) -> None:

@@ -27,10 +27,12 @@ class Unsupported(errors.RequestError, NotImplementedError):
 
 @dataclass(slots=True)
 class Cell:
-    """What all views of one storage share: levels still valid, and being constant."""
+    """What all views of one storage share: valid levels, and what is known of them."""
 
     depth: int
     constant: bool = False
+    written: bool = False
+    """Whether anybody wrote in place: then no logarithm is known any more."""
 
 
 class ExactTensor(torch.Tensor):
@@ -40,8 +42,7 @@ class ExactTensor(torch.Tensor):
     run: Any
     cell: Cell
     _c: list[Tensor] | None
-    logarithm: tuple[list[Tensor], list[Tensor]] | None
-    """x and y of a value x + log(y), until somebody asks for its residues."""
+    parts: tuple[list[Tensor], list[Tensor]] | None
 
     @staticmethod
     def __new__(
@@ -65,7 +66,7 @@ class ExactTensor(torch.Tensor):
             device="cpu",
             requires_grad=requires_grad,
         )
-        t.f, t.run, t.logarithm = f, run, None
+        t.f, t.run, t.parts = f, run, None
         t._c = None if c is None else list(c)
         depth = run.tower.levels if c is None else len(c)
         t.cell = cell or Cell(depth, c is None)
@@ -79,11 +80,14 @@ class ExactTensor(torch.Tensor):
     @property
     def c(self) -> list[Tensor]:
         """The valid residues; a constant reads its entries as literals first."""
-        if self._c is None and self.logarithm is not None:
-            self._c = _logarithm(self.run.tower, self.f, *self.logarithm)
-        elif self._c is None:
+        if self._c is None:
             self._c = _read(self.run.tower, self.f)
         return self._c[: self.cell.depth]
+
+    @property
+    def logarithm(self) -> tuple[list[Tensor], list[Tensor]] | None:
+        """x and y of a value that is x + log(y), beside its residues."""
+        return None if self.cell.written else self.parts
 
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
         some = self.f.flatten()[:4].tolist()
@@ -117,16 +121,6 @@ def _read(tower: Tower, f: Tensor) -> list[Tensor]:
     return out
 
 
-def _logarithm(
-    tower: Tower, f: Tensor, x: list[Tensor], y: list[Tensor]
-) -> list[Tensor]:
-    """Residues of x + log(y), with log(1/y) = -log(y)."""
-    up = tower.oracle("log", y[0])
-    down = tower.oracle("log", tower.fields[0].inv(y[0]))
-    levels = zip(tower.fields, x, up, down, strict=False)
-    return [like(f, fl.add(p, fl.sub(u, v))) for fl, p, u, v in levels]
-
-
 def like(f: Tensor, c: Tensor) -> Tensor:
     """Residues with the strides of their shadow, so that views of both succeed."""
     if c.stride() == f.stride():
@@ -140,13 +134,11 @@ def make(run: Any, f: Tensor, c: Sequence[Tensor], dtype: torch.dtype) -> ExactT
 
 
 def make_log(
-    run: Any, f: Tensor, x: Sequence[Tensor], y: Sequence[Tensor], dtype: torch.dtype
+    value: ExactTensor, x: Sequence[Tensor], y: Sequence[Tensor]
 ) -> ExactTensor:
-    """A fresh tensor of values x + log(y)."""
-    t = ExactTensor(run, f, None, dtype)
-    t.logarithm = list(x), list(y)
-    t.cell = Cell(min(len(x), len(y)))
-    return t
+    """A value that is known to be x + log(y)."""
+    value.parts = list(x), list(y)
+    return value
 
 
 def log_parts(t: ExactTensor) -> tuple[list[Tensor], list[Tensor]]:

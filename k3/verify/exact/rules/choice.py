@@ -23,15 +23,15 @@ def where(run: Any, condition: Tensor, a: Any, b: Any) -> ExactTensor:
     """a where the condition holds, else b."""
     claimed = result_dtype(*(x for x in (b, a) if isinstance(x, Tensor)))
     x, y = run.lift(a), run.lift(b)
-    f = torch.where(condition, x.f, y.f)
+    c = [torch.where(condition, p, q) for p, q in zip(x.c, y.c, strict=False)]
+    out = make(run, torch.where(condition, x.f, y.f), c, claimed)
     if x.logarithm or y.logarithm:
         plain, factor = (
             [torch.where(condition, p, q) for p, q in zip(a, b, strict=False)]
             for a, b in zip(log_parts(x), log_parts(y), strict=True)
         )
-        return make_log(run, f, plain, factor, claimed)
-    c = [torch.where(condition, p, q) for p, q in zip(x.c, y.c, strict=False)]
-    return make(run, f, c, claimed)
+        return make_log(out, plain, factor)
+    return out
 
 
 def pick(run: Any, x: ExactTensor, index: Tensor, dim: int) -> ExactTensor:

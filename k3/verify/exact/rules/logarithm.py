@@ -1,7 +1,7 @@
 """Logarithms: x + log(y) keeps y, so that exp of it is exp(x) y exactly.
 
-Anything else that meets such a value takes its residues, in which log is a random
-function with log(1/y) = -log(y).
+Its residues are x plus a random function of y with log(1/y) = -log(y): log(a) + log(b)
+is not known to be log(ab), but both have the same exponential.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from k3.verify.exact.rules import ring
 from k3.verify.exact.rules.function import exp
-from k3.verify.exact.tensor import ExactTensor, constant, make_log
+from k3.verify.exact.tensor import ExactTensor, constant, make, make_log
 
 
 def log(run: Any, x: Any) -> ExactTensor:
@@ -20,8 +20,13 @@ def log(run: Any, x: Any) -> ExactTensor:
     x = run.lift(x)
     if x.cell.constant:
         return constant(run, x.f.log(), x.dtype)
-    run.tower.count("log", x.c[0])
-    return make_log(run, x.f.log(), [torch.zeros_like(p) for p in x.c], x.c, x.dtype)
+    field, residues = run.tower.fields[0], x.c
+    run.tower.count("log", residues[0])
+    up = run.tower.oracle("log", residues[0])
+    down = run.tower.oracle("log", field.inv(residues[0]))
+    levels = zip(run.tower.fields, up, down, strict=True)
+    out = make(run, x.f.log(), [fl.sub(u, v) for fl, u, v in levels], x.dtype)
+    return make_log(out, [torch.zeros_like(p) for p in residues], residues)
 
 
 def log_sum_exp(run: Any, x: ExactTensor, dim: Any, keepdim: bool) -> ExactTensor:

@@ -15,25 +15,25 @@ def binary(run: Any, op: str, a: Any, b: Any) -> ExactTensor:
     """A field operation and the torch function of the same name on shadows."""
     claimed = result_dtype(a, b)
     x, y = run.lift(a), run.lift(b)
-    if op != "mul" and (x.logarithm or y.logarithm):
-        return _of_logs(run, op, x, y, claimed)
     levels = zip(run.tower.fields, x.c, y.c, strict=False)
     c = [getattr(field, op)(p, q) for field, p, q in levels]
-    return make(run, getattr(torch, op)(x.f, y.f), c, claimed)
+    out = make(run, getattr(torch, op)(x.f, y.f), c, claimed)
+    if op != "mul" and (x.logarithm or y.logarithm):
+        return _of_logs(run, op, x, y, out)
+    return out
 
 
 def _of_logs(
-    run: Any, op: str, x: ExactTensor, y: ExactTensor, claimed: torch.dtype
+    run: Any, op: str, x: ExactTensor, y: ExactTensor, out: ExactTensor
 ) -> ExactTensor:
     """(a + log b) +- (c + log d): sums of a and c, products or quotients of b, d."""
     (a, b), (c, d) = log_parts(x), log_parts(y)
     levels = list(zip(run.tower.fields, a, c, b, d, strict=False))
     plain = [getattr(fl, op)(p, q) for fl, p, q, _, _ in levels]
-    d_ = [q if op == "add" else fl.inv(q) for fl, _, _, _, q in levels]
-    factor = [fl.mul(p, q) for (fl, _, _, p, _), q in zip(levels, d_, strict=True)]
-    f = getattr(torch, op)(x.f, y.f)
-    shape = f.shape
-    return make_log(run, f, [p.expand(shape) for p in plain], factor, claimed)
+    below = [q if op == "add" else fl.inv(q) for fl, _, _, _, q in levels]
+    factor = [fl.mul(p, q) for (fl, _, _, p, _), q in zip(levels, below, strict=True)]
+    shape = out.shape
+    return make_log(out, [p.expand(shape) for p in plain], factor)
 
 
 def add(run: Any, a: Any, b: Any) -> ExactTensor:
@@ -73,7 +73,7 @@ def reciprocal(run: Any, x: ExactTensor) -> ExactTensor:
 def negative(run: Any, x: ExactTensor) -> ExactTensor:
     """-x."""
     if x.logarithm:
-        return _of_logs(run, "sub", run.lift(torch.zeros(x.shape)), x, x.dtype)
+        return binary(run, "sub", torch.zeros(x.shape, dtype=x.dtype), x)
     return each(run, x, -x.f, lambda field, p: field.neg(p))
 
 
