@@ -64,6 +64,8 @@ CONCEPTS = (
     "verified",
     "block",
     "absorbed",
+    "packed_depth",
+    "packed_mix",
     "lipschitz",
     "quantized",
     "embed",
