@@ -19,7 +19,8 @@ def test_mutant_is_killed_and_located(mutant):
 
 PLACES = {
     "decay after the correction": ("kda.py", "step"),
-    "absorbed output takes key rows": ("mla.py", "_absorbed"),
+    # One call early: weighted latents occur in no expanded reference.
+    "absorbed output takes key rows": ("mla.py", "_over_rows"),
     "depth key norm without weight": ("attn_res.py", "mix"),
     "latent norm missing": ("moe.py", "forward"),
     "router without its 1e-20": ("moe.py", "route"),
