@@ -15,12 +15,12 @@ from typing import Any
 from k3.logic import constants, interval
 from k3.logic.interval import Interval, Undecided
 from k3.logic.match import opened
+from k3.logic.models import NAMED_SIZE, Given, plain, value
+from k3.logic.models import Table as Table
 from k3.logic.show import text
 from k3.logic.sorts import Sort
 from k3.logic.terms import Symbol, Term
 
-NAMED_SIZE = 3
-REALS = [Fraction(n, d) for n in range(-4, 5) for d in (1, 2)]
 MEANINGS: dict[str, Callable[..., Any]] = {
     "exp": interval.exp,
     "log": interval.log,
@@ -41,47 +41,8 @@ class Counterexample:
     def __str__(self) -> str:
         given = ", ".join(f"{k} = {v}" for k, v in self.inputs.items())
         sides = f": {self.left} against {self.right}" if self.right else ""
-        return f"{given}: {self.conclusion} is false{sides}"
-
-
-class Table:
-    """A function that is made up while it is asked."""
-
-    def __init__(self, sort: Sort, rng: random.Random, size: int) -> None:
-        self.sort, self.seed, self.size = sort, rng.random(), size
-        self.known: dict[tuple[Any, ...], Any] = {}
-
-    def __call__(self, *args: Any) -> Any:
-        """The value, made up when first asked for."""
-        if args not in self.known:
-            rng = random.Random(repr((self.seed, args)))
-            self.known[args] = value(self.sort.result, rng, self.size)
-        return self.known[args]
-
-    def __str__(self) -> str:
-        entries = (
-            f"{', '.join(map(_plain, k))} ↦ {_plain(v)}" for k, v in self.known.items()
-        )
-        return "{" + "; ".join(entries) + "}"
-
-
-def value(sort: Sort, rng: random.Random, size: int) -> Any:
-    """A random value of a sort."""
-    if sort.head == "Int":
-        return rng.randrange(0, size + 1)
-    if sort.head == "Real":
-        return rng.choice(REALS)
-    if sort.head == "Bool":
-        return rng.random() < 0.5
-    if sort.head == "Named":
-        return f"{sort.name}{rng.randrange(NAMED_SIZE)}"
-    if sort.head == "List":
-        return tuple(
-            value(sort.args[0], rng, size) for _ in range(rng.randint(0, size))
-        )
-    if sort.head == "Pair":
-        return value(sort.args[0], rng, size), value(sort.args[1], rng, size)
-    return Table(sort, rng, size)
+        at = f"{given}: " if given else ""
+        return f"{at}{self.conclusion} is false{sides}"
 
 
 def falsify(
@@ -104,6 +65,7 @@ def _attempt(
     phi: Term, rng: random.Random, size: int, given: dict[str, Any]
 ) -> Counterexample | None:
     env: dict[Term, Any] = {}
+    fixed = {k: Given(x) if callable(x) else x for k, x in given.items()}
     try:
         while phi.op in ("forall", "=>"):
             if phi.op == "=>":
@@ -114,7 +76,7 @@ def _attempt(
             vs, phi = opened(phi)
             for v in vs:
                 made_up = value(v.sort, rng, size)
-                env[v] = given.get(str(v.data).split("#")[0], made_up)
+                env[v] = fixed.get(str(v.data).split("#")[0], made_up)
         for part in phi.args if phi.op == "and" else (phi,):
             if not evaluate(part, env):
                 return _report(part, env)
@@ -126,15 +88,9 @@ def _attempt(
 def _report(part: Term, env: Env) -> Counterexample:
     sides = ["", ""]
     if part.op in ("=", "<=", "<"):
-        sides = [_plain(evaluate(a, env)) for a in part.args]
-    inputs = {str(v.data).split("#")[0]: _plain(x) for v, x in env.items()}
+        sides = [plain(evaluate(a, env)) for a in part.args]
+    inputs = {str(v.data).split("#")[0]: plain(x) for v, x in env.items()}
     return Counterexample(inputs, sides[0], sides[1], text(part))
-
-
-def _plain(x: Any) -> str:
-    if isinstance(x, tuple):
-        return "[" + ", ".join(map(_plain, x)) + "]"
-    return str(x)
 
 
 # ------------------------------------------------------------------ evaluation

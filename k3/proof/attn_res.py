@@ -130,9 +130,35 @@ def _sum_mutants() -> Mapping[str, Term]:
 
 
 ALL = "all block sizes, all numbers of layers"
+
+
+def _partial_mutants() -> Mapping[str, Term]:
+    """Wrong variants of partial_block_is_smaller."""
+    size = PARTIAL(block, layers)
+    given = conj(block > 0, layers >= 0)
+    return {
+        "never empty": forall([block, layers], implies(given, size > 0)),
+        "smaller by two": forall([block, layers], implies(given, size < block - 1)),
+        "blocks of size 0": forall([block, layers], implies(layers >= 0, size < block)),
+    }
+
+
+def _released_mutants() -> Mapping[str, Term]:
+    """Wrong variants of released_sources."""
+    return {
+        "the twelfth layer completes nothing": eq(
+            COMPLETED(integer(12), integer(12)), 0
+        ),
+        "a complete block still waits": eq(PARTIAL(integer(12), integer(12)), 12),
+    }
+
+
 THEOREMS: Theorems = {
     "partial_block_is_smaller": Theorem(
-        statement=partial_block_is_smaller, proof=prove_smaller, scope=ALL
+        statement=partial_block_is_smaller,
+        proof=prove_smaller,
+        scope=ALL,
+        mutants=_partial_mutants,
     ),
     "blocks_and_partial_are_all_layers": Theorem(
         statement=blocks_and_partial_are_all_layers,
@@ -141,7 +167,10 @@ THEOREMS: Theorems = {
         mutants=lambda: {"one layer more": _counted(layers + 1)},
     ),
     "released_sources": Theorem(
-        statement=released_sources, proof=_prove_released, scope="the released sizes"
+        statement=released_sources,
+        proof=_prove_released,
+        scope="the released sizes",
+        mutants=_released_mutants,
     ),
     "sources_sum_to_residual": Theorem(
         statement=sources_sum_to_residual,

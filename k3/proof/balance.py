@@ -226,22 +226,25 @@ SCORED = pair_of(REAL, REAL)
 tokens, token = var("tokens", list_of(SCORED)), var("token", SCORED)
 
 
+def _hits(routed: Term) -> Term:
+    add = total(SCORED)
+    wanted = add(lam([token], one_if(fst(token) - snd(token) > theta)), tokens)
+    found = add(lam([token], one_if(routed)), tokens)
+    return eq(found, wanted)
+
+
+BIASED = fst(token) + -theta > snd(token)
+
+
 def bias_hits_count() -> Term:
     """With bias −θ as many tokens are routed as have score − cutoff > θ."""
-    add = total(SCORED)
-    routed = add(lam([token], one_if(fst(token) + -theta > snd(token))), tokens)
-    wanted = add(lam([token], one_if(fst(token) - snd(token) > theta)), tokens)
-    return forall([theta, tokens], eq(routed, wanted))
+    return forall([theta, tokens], _hits(BIASED))
 
 
 @lemma
 def _prove_bias() -> Thm:
-    statement = bias_hits_count()
-    add = total(SCORED)
-    routed = add(lam([token], one_if(fst(token) + -theta > snd(token))), tokens)
-    wanted = add(lam([token], one_if(fst(token) - snd(token) > theta)), tokens)
-    th = by_induction(tokens, forall([theta], eq(routed, wanted)), defs=[add])
-    return restate(statement, th)
+    same = forall([theta], _hits(BIASED))
+    return restate(bias_hits_count(), by_induction(tokens, same, defs=[total(SCORED)]))
 
 
 # ---------------------------------------------------------------------- wrong variants
@@ -264,6 +267,22 @@ def _minimizer_mutants() -> Mapping[str, Term]:
     }
 
 
+def _ties_mutants() -> Mapping[str, Term]:
+    return {
+        "one margin above": eq(above(real(1), TWO), 1),
+        "above every margin": _minimizes(real(1), real(2), TWO),
+    }
+
+
+def _hits_mutants() -> Mapping[str, Term]:
+    added = fst(token) + theta > snd(token)
+    ties = fst(token) + -theta >= snd(token)
+    return {
+        "the threshold as the bias": forall([theta, tokens], _hits(added)),
+        "the cutoff itself counts": forall([theta, tokens], _hits(ties)),
+    }
+
+
 THEOREMS: Theorems = {
     "minimizer_iff_counts": Theorem(
         statement=minimizer_iff_counts,
@@ -275,10 +294,12 @@ THEOREMS: Theorems = {
         statement=exact_count_is_not_necessary,
         proof=_prove_not_necessary,
         scope="one instance: a counterexample to Appendix C, Eq. 24",
+        mutants=_ties_mutants,
     ),
     "bias_hits_count": Theorem(
         statement=bias_hits_count,
         proof=_prove_bias,
         scope="all numbers of tokens, all real scores and cutoffs",
+        mutants=_hits_mutants,
     ),
 }

@@ -215,6 +215,32 @@ def _loses_mutants() -> Mapping[str, Term]:
 
 REWARDS = "all real rewards, token counts, budgets and factors"
 VERDICTS = "all verdict types, all lengths, baselines and factors"
+
+
+def _unchanged_mutants() -> Mapping[str, Term]:
+    """Wrong variants of unchanged_within_budget."""
+    kept, limit = eq(BUDGETED(reward, *GIVEN), reward), factor * budget
+    return {
+        "one token past the budget": forall(
+            [reward, *GIVEN], implies(used <= limit + 1, kept)
+        ),
+        "without the factor": forall([reward, *GIVEN], implies(used <= budget, kept)),
+    }
+
+
+def _idempotent_mutants() -> Mapping[str, Term]:
+    """Wrong variants of idempotent."""
+    once = BUDGETED(reward, *GIVEN)
+    return {
+        "the penalty adds up": forall(
+            [reward, *GIVEN], eq(BUDGETED(once, *GIVEN), once + once)
+        ),
+        "a smaller budget": forall(
+            [reward, *GIVEN], eq(BUDGETED(once, used, budget - 1, factor), once)
+        ),
+    }
+
+
 THEOREMS: Theorems = {
     "penalized_iff_past_budget": Theorem(
         statement=penalized_iff_past_budget,
@@ -224,7 +250,10 @@ THEOREMS: Theorems = {
         hints={"also at the budget": {"factor": 1, "budget": 2, "used": 2}},
     ),
     "unchanged_within_budget": Theorem(
-        statement=unchanged_within_budget, proof=_prove_unchanged, scope=REWARDS
+        statement=unchanged_within_budget,
+        proof=_prove_unchanged,
+        scope=REWARDS,
+        mutants=_unchanged_mutants,
     ),
     "bounded": Theorem(
         statement=bounded,
@@ -232,7 +261,12 @@ THEOREMS: Theorems = {
         scope=REWARDS,
         mutants=_bounded_mutants,
     ),
-    "idempotent": Theorem(statement=idempotent, proof=_prove_idempotent, scope=REWARDS),
+    "idempotent": Theorem(
+        statement=idempotent,
+        proof=_prove_idempotent,
+        scope=REWARDS,
+        mutants=_idempotent_mutants,
+    ),
     "longer_never_pays": Theorem(
         statement=longer_never_pays,
         proof=_prove_longer,

@@ -232,6 +232,29 @@ def _2560_mutants() -> Mapping[str, Term]:
 
 
 ALL = "all tables, prefixes, numbers of KDA groups and lengths"
+
+
+def _complete_mutants() -> Mapping[str, Term]:
+    """Wrong variants of complete_blocks."""
+    held = conj(blocks * block <= tokens, tokens < (blocks + 1) * block)
+    kept, ready = HELD(*PAGES, blocks), READY(prefix(blocks), groups)
+    sizes, every = (
+        conj(block >= 1, blocks >= 0, held),
+        [*REGISTRY, block, blocks, tokens],
+    )
+    at = LONGEST(*REGISTRY, blocks) * block
+    full = conj(sizes, kept, ready)
+    return {
+        "inside a block": forall(every, implies(full, eq(at, tokens))),
+        "a checkpoint is missing": forall(
+            every, implies(conj(sizes, kept), eq(at, blocks * block))
+        ),
+        "rows are missing": forall(
+            every, implies(conj(sizes, ready), eq(at, blocks * block))
+        ),
+    }
+
+
 THEOREMS: Theorems = {
     "found_is_restorable": Theorem(
         statement=found_is_restorable,
@@ -249,6 +272,7 @@ THEOREMS: Theorems = {
         statement=complete_blocks,
         proof=_prove_complete,
         scope=f"{ALL}, all hash block sizes",
+        mutants=_complete_mutants,
     ),
     "resumes_at_2560": Theorem(
         statement=resumes_at_2560,

@@ -1,5 +1,7 @@
 """Centered router biases: they sum to zero and keep every comparison."""
 
+from collections.abc import Mapping
+
 from k3.logic import kernel
 from k3.logic.auto import (
     at_next,
@@ -83,16 +85,38 @@ def _prove_order() -> Thm:
     return kernel.generalize([a, b, c], kernel.iff_intro(there, back))
 
 
+def _order_mutants() -> Mapping[str, Term]:
+    """Wrong variants of centering_keeps_order."""
+    return {
+        "one side alone": forall([a, b, c], eq(a - c <= b, a <= b)),
+        "subtracted the other way": forall([a, b, c], eq(c - a <= c - b, a <= b)),
+    }
+
+
+def _sum_mutants() -> Mapping[str, Term]:
+    """Wrong variants of centered_biases_sum_to_zero."""
+    some = length(REAL)(biases) > 0
+    twice = _sum(bias - MEAN - MEAN, biases)
+    return {
+        "without the mean": forall([biases], eq(_sum(bias, biases), 0)),
+        "the mean twice": forall([biases], implies(some, eq(twice, 0))),
+        "the sum instead of the mean": forall(
+            [biases], implies(some, eq(_sum(bias - _sum(bias, biases), biases), 0))
+        ),
+    }
+
+
 THEOREMS: Theorems = {
     "centered_biases_sum_to_zero": Theorem(
         statement=centered_biases_sum_to_zero,
         proof=_prove_center,
         scope="all numbers of experts, all real biases",
-        mutants=lambda: {
-            "without the mean": forall([biases], eq(_sum(bias, biases), 0))
-        },
+        mutants=_sum_mutants,
     ),
     "centering_keeps_order": Theorem(
-        statement=centering_keeps_order, proof=_prove_order, scope="all reals"
+        statement=centering_keeps_order,
+        proof=_prove_order,
+        scope="all reals",
+        mutants=_order_mutants,
     ),
 }

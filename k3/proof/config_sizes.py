@@ -227,6 +227,15 @@ def _well_formed_mutants() -> Mapping[str, Term]:
     }
 
 
+def _counts_mutants() -> Mapping[str, Term]:
+    """Wrong variants of released_counts."""
+    return {
+        "no MLA layer more at the end": eq(integer(93) - 23, 69),
+        "the partial block holds 8": eq(integer(7) * 12 + 8, 93),
+        "no embedding among the sources": eq(integer(7) + 1, 9),
+    }
+
+
 THEOREMS: Theorems = {
     "depth_sources": Theorem(
         statement=depth_sources,
@@ -238,6 +247,7 @@ THEOREMS: Theorems = {
         statement=released_counts,
         proof=_prove_released_counts,
         scope="the released 93 layers in blocks of 12",
+        mutants=_counts_mutants,
     ),
     "blocks_cover_width": Theorem(
         statement=blocks_cover_width,

@@ -172,16 +172,73 @@ def _affine_mutants() -> Mapping[str, Term]:
     }
 
 
+def _fold_mutants() -> Mapping[str, Term]:
+    """Wrong variants of segment_acts_as_fold."""
+    goal = eq(FOLD(update, s, xs), act(SEGMENT(after, nothing, summary, xs), s))
+    acts, _, unit = _laws()
+    backwards = forall([p, q, s], eq(act(after(p, q), s), act(p, act(q, s))))
+    return {
+        "the later summary acts first": forall(
+            [*EVERY, s, xs], implies(acts, backwards, unit, goal)
+        ),
+        "summaries that do not compose": forall([*EVERY, s, xs], implies(acts, goal)),
+    }
+
+
+def _rank_mutants() -> Mapping[str, Term]:
+    """Wrong variants of ranks_compose."""
+    first, second = (SEGMENT(after, nothing, summary, v) for v in (xs, ys))
+    return {
+        "the later segment first": _joined(second, first),
+        "the first segment alone": _joined(first, nothing),
+    }
+
+
+def _constants(*, last: bool) -> dict[str, object]:
+    """Summary 0 does nothing, 1 and 2 set the state; of two the last or first stays."""
+
+    def act(p: str, s: str) -> str:
+        return s if p == "Summary0" else f"State{p[-1]}"
+
+    def after(p: str, q: str) -> str:
+        first, second = (q, p) if last else (p, q)
+        return second if first == "Summary0" else first
+
+    return {
+        "act": act,
+        "after": after,
+        "nothing": "Summary0",
+        "summary": lambda x: f"Summary{x[-1]}",
+        "update": lambda s, x: act(f"Summary{x[-1]}", s),
+        "xs": ("Token1",),
+        "ys": ("Token2",),
+    }
+
+
 THEOREMS: Theorems = {
     "segment_acts_as_fold": Theorem(
         statement=segment_acts_as_fold,
         proof=_prove_segment,
         scope="all state, token and summary types, all segment lengths",
+        mutants=_fold_mutants,
+        hints={
+            "the later summary acts first": {
+                **_constants(last=False),
+                "xs": ("Token1", "Token2"),
+            },
+            "summaries that do not compose": {
+                "act": _constants(last=True)["act"],
+                "summary": _constants(last=True)["summary"],
+                "update": _constants(last=True)["update"],
+            },
+        },
     ),
     "ranks_compose": Theorem(
         statement=ranks_compose,
         proof=_prove_ranks,
         scope="all summaries that form a monoid, all segment lengths",
+        mutants=_rank_mutants,
+        hints=dict.fromkeys(_rank_mutants(), _constants(last=True)),
     ),
     "affine_maps_compose": Theorem(
         statement=affine_maps_compose,

@@ -256,8 +256,26 @@ def _finite_mutants() -> Mapping[str, Term]:
 
 ANY = "all vocabularies, all reals"
 UNROLLED = "all step functions, features and embeddings"
+
+
+def _seven_mutants() -> Mapping[str, Term]:
+    """Wrong variants of seven_steps."""
+    answers = COUNT(UNROLL(step, feature, es))
+    return {
+        "an answer before the first step": forall(
+            [step, feature, es], eq(answers, length(EMBEDDING)(es) + 1)
+        ),
+        "always seven": forall([step, feature, es], eq(answers, 7)),
+    }
+
+
 THEOREMS: Theorems = {
-    "seven_steps": Theorem(statement=seven_steps, proof=_prove_seven, scope=UNROLLED),
+    "seven_steps": Theorem(
+        statement=seven_steps,
+        proof=_prove_seven,
+        scope=UNROLLED,
+        mutants=_seven_mutants,
+    ),
     "unroll_appends": Theorem(
         statement=unroll_appends,
         proof=_prove_appends,

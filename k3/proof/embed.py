@@ -160,8 +160,26 @@ def _joined_mutants() -> Mapping[str, Term]:
 
 
 ANY = "all tables, images, placeholders and sequences"
+
+
+def _rows_mutants() -> Mapping[str, Term]:
+    """Wrong variants of one_row_a_token."""
+    rows = length(ROW)(EMBED(*GIVEN, k, ids))
+    images = IMAGES(placeholder, ids)
+    every = [*GIVEN, k, ids]
+    return {
+        "images alone": forall(every, eq(rows, images)),
+        "a placeholder has no row": forall(every, eq(rows, SIZE(ids) - images)),
+    }
+
+
 THEOREMS: Theorems = {
-    "one_row_a_token": Theorem(statement=one_row_a_token, proof=_prove_rows, scope=ANY),
+    "one_row_a_token": Theorem(
+        statement=one_row_a_token,
+        proof=_prove_rows,
+        scope=ANY,
+        mutants=_rows_mutants,
+    ),
     "text_and_image_rows": Theorem(
         statement=text_and_image_rows, proof=_prove_at, scope=ANY, mutants=_mutants
     ),

@@ -135,6 +135,18 @@ def _capacity_mutants() -> Mapping[str, Term]:
 
 
 BIG = (((Fraction(30), Fraction(90)), Fraction(1)),)
+
+
+def _exceeds_mutants() -> Mapping[str, Term]:
+    """Wrong variants of some_rank_exceeds."""
+    most, within = cap * to_real(SIZE(loads)), _all_within(cap)
+    above = every(REAL)(lam([load], load > cap), loads)
+    return {
+        "exactly full": forall([loads, cap], implies(_whole() >= most, ~within)),
+        "every rank exceeds": forall([loads, cap], implies(_whole() > most, above)),
+    }
+
+
 THEOREMS: Theorems = {
     "capacity_bounds_total": Theorem(
         statement=capacity_bounds_total,
@@ -146,6 +158,7 @@ THEOREMS: Theorems = {
         statement=some_rank_exceeds,
         proof=_prove_exceeds,
         scope="all numbers of ranks, all loads",
+        mutants=_exceeds_mutants,
     ),
     "output_bound": Theorem(
         statement=output_bound,

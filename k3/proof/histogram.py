@@ -149,11 +149,28 @@ def _bin_mutants() -> Mapping[str, Term]:
     return {"strictly above the lower edge": _in_bin(low < theta)}
 
 
+def _pooled_mutants() -> Mapping[str, Term]:
+    """Wrong variants of pooled_counts_are_summed_counts."""
+    add = total(HISTOGRAM)
+    pooled = sigma(bins, add(lam([shard], shard(b)), shards), b)
+    summed, fewer = (add(lam([shard], SUM(shard, n)), shards) for n in (bins, bins - 1))
+    some = bins >= 1
+    return {
+        "a bin less on every shard": forall(
+            [bins, shards], implies(some, eq(pooled, fewer))
+        ),
+        "twice the counts": forall(
+            [bins, shards], implies(some, eq(pooled, summed + summed))
+        ),
+    }
+
+
 THEOREMS: Theorems = {
     "pooled_counts_are_summed_counts": Theorem(
         statement=pooled_counts_are_summed_counts,
         proof=_prove_pooled,
         scope="all numbers of shards and bins",
+        mutants=_pooled_mutants,
     ),
     "selected_bin_contains_quantile": Theorem(
         statement=selected_bin_contains_quantile,

@@ -236,9 +236,37 @@ def _append_mutants() -> Mapping[str, Term]:
 
 
 ALL = "all cache lengths, all scores and values of entries"
+
+
+def _growth_mutants() -> Mapping[str, Term]:
+    """Wrong variants of cache_grows_by_one."""
+    grown = SIZE(SNOC(cache, e))
+    return {
+        "the entry is not kept": forall([cache, e], eq(grown, SIZE(cache))),
+        "two entries": forall([cache, e], eq(grown, SIZE(cache) + 2)),
+    }
+
+
+def _packed_mutants() -> Mapping[str, Term]:
+    """Wrong variants of packed_equals_list."""
+    left, every = OVER_LIST(weight, content, cache), [weight, content, cache, blank]
+    here, later = (lam([i], AT(blank, cache, k)) for k in (i, i + 1))
+    return {
+        "the newest row is not read": forall(
+            every, eq(left, OVER_ROWS(weight, content, here, SIZE(cache) - 1))
+        ),
+        "off by one: the rows after": forall(
+            every, eq(left, OVER_ROWS(weight, content, later, SIZE(cache)))
+        ),
+    }
+
+
 THEOREMS: Theorems = {
     "cache_grows_by_one": Theorem(
-        statement=cache_grows_by_one, proof=prove_grows, scope="all cache lengths"
+        statement=cache_grows_by_one,
+        proof=prove_grows,
+        scope="all cache lengths",
+        mutants=_growth_mutants,
     ),
     "packed_append": Theorem(
         statement=packed_append,
@@ -247,7 +275,10 @@ THEOREMS: Theorems = {
         mutants=_append_mutants,
     ),
     "packed_equals_list": Theorem(
-        statement=packed_equals_list, proof=prove_packed, scope=ALL
+        statement=packed_equals_list,
+        proof=prove_packed,
+        scope=ALL,
+        mutants=_packed_mutants,
     ),
     "absorbed_score_equals_expanded": Theorem(
         statement=absorbed_score_equals_expanded,

@@ -225,12 +225,35 @@ def _size_mutants() -> Mapping[str, Term]:
 
 
 ALL = "all numbers of experts, all real scores with ties"
+
+
+def _ordered_mutants() -> Mapping[str, Term]:
+    """Wrong variants of ranking_is_ordered."""
+    return {"experts as they come": forall([experts], RANKED(experts))}
+
+
+def _permutation_mutants() -> Mapping[str, Term]:
+    """Wrong variants of ranking_is_permutation."""
+    ranked = COUNT(b, RANK(experts))
+    more = COUNT(b, RANK(cons(a, experts)))
+    return {
+        "every expert once": forall([experts, b], eq(ranked, 1)),
+        "one expert is lost": forall([experts, a, b], eq(more, COUNT(b, experts))),
+    }
+
+
 THEOREMS: Theorems = {
     "ranking_is_ordered": Theorem(
-        statement=ranking_is_ordered, proof=_prove_ordered, scope=ALL
+        statement=ranking_is_ordered,
+        proof=_prove_ordered,
+        scope=ALL,
+        mutants=_ordered_mutants,
     ),
     "ranking_is_permutation": Theorem(
-        statement=ranking_is_permutation, proof=_prove_permutation, scope=ALL
+        statement=ranking_is_permutation,
+        proof=_prove_permutation,
+        scope=ALL,
+        mutants=_permutation_mutants,
     ),
     "top_k_leads_the_rest": Theorem(
         statement=top_k_leads_the_rest,

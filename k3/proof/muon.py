@@ -104,6 +104,21 @@ def _mutants() -> Mapping[str, Term]:
     }
 
 
+def _merge_mutants() -> Mapping[str, Term]:
+    """Wrong variants of split_then_merge."""
+    c, h = COLUMN(width, flat), HEAD(width, flat)
+    given = conj(width > 0, flat >= 0)
+    return {
+        "head and column exchanged": forall(
+            [width, flat], implies(given, eq(c * width + h, flat))
+        ),
+        "columns count from 1": forall([width, flat], implies(given, c >= 1)),
+        "one head more": forall(
+            [width, flat], implies(given, eq((h + 1) * width + c, flat))
+        ),
+    }
+
+
 THEOREMS: Theorems = {
     "merge_is_injective": Theorem(
         statement=merge_is_injective,
@@ -115,5 +130,6 @@ THEOREMS: Theorems = {
         statement=split_then_merge,
         proof=_prove_split,
         scope="all positive head widths, all flat columns",
+        mutants=_merge_mutants,
     ),
 }

@@ -216,6 +216,18 @@ def _mutants() -> Mapping[str, Term]:
 
 AT = {"terms": ((Fraction(1), (Fraction(5), Fraction(1))),)}
 ALL = "all lengths, all reals"
+
+
+def _factor_mutants() -> Mapping[str, Term]:
+    """Wrong variants of scales_factor_out_of_dot."""
+    decoded = _dot(codes, s * fst(code) * (t * snd(code)))
+    plain, every_ = _dot(codes, fst(code) * snd(code)), [s, t, codes]
+    return {
+        "one scale is missing": forall(every_, eq(decoded, s * plain)),
+        "the scales are added": forall(every_, eq(decoded, (s + t) * plain)),
+    }
+
+
 THEOREMS: Theorems = {
     "chosen_scale_covers_block": Theorem(
         statement=chosen_scale_covers_block,
@@ -225,7 +237,10 @@ THEOREMS: Theorems = {
         hints={"four for six": {"least": Fraction(1), "largest": Fraction(5), "n": 1}},
     ),
     "scales_factor_out_of_dot": Theorem(
-        statement=scales_factor_out_of_dot, proof=_prove_factor, scope=ALL
+        statement=scales_factor_out_of_dot,
+        proof=_prove_factor,
+        scope=ALL,
+        mutants=_factor_mutants,
     ),
     "quantized_sum_error": Theorem(
         statement=quantized_sum_error,

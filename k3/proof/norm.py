@@ -220,6 +220,20 @@ def _prove_unit_norm() -> Thm:
 
 
 ALL = "all widths, all reals"
+
+
+def _unit_mutants() -> Mapping[str, Term]:
+    """Wrong variants of unit_norm_below_one."""
+    root = SQRT(_squares(entries) + eps)
+    unit = lam([entry], entry / root * (entry / root))
+    value = total(REAL)(unit, entries)
+    return {
+        "strictly above 0": forall([eps, entries], implies(eps > 0, value > 0)),
+        "at most one half": forall([eps, entries], implies(eps > 0, value * 2 <= 1)),
+        "ε may be 0": forall([eps, entries], implies(eps >= 0, value < 1)),
+    }
+
+
 THEOREMS: Theorems = {
     "cauchy_schwarz": Theorem(
         statement=cauchy_schwarz,
@@ -237,5 +251,6 @@ THEOREMS: Theorems = {
         statement=unit_norm_below_one,
         proof=_prove_unit_norm,
         scope="all widths, all reals, all ε > 0",
+        mutants=_unit_mutants,
     ),
 }

@@ -130,6 +130,27 @@ def _zero_mutants() -> Mapping[str, Term]:
     }
 
 
+def _clip_mutants() -> Mapping[str, Term]:
+    """Wrong variants of clip_keeps_what_is_within."""
+    same = eq(CLIP(limit, x), x)
+    return {
+        "one past the limit": forall(
+            [limit, x], implies(absolute(x) <= limit + 1, same)
+        ),
+        "a bound above alone": forall([limit, x], implies(x <= limit, same)),
+    }
+
+
+def _same_mutants() -> Mapping[str, Term]:
+    """Wrong variants of same_policy_no_reward."""
+    own, none = REWARD(limit, teacher, teacher), eq(REWARD(*EVERY), 0)
+    apart = conj(limit >= 0, teacher > 0, student > 0)
+    return {
+        "a limit below 0": forall([limit, teacher], implies(teacher > 0, eq(own, 0))),
+        "another policy": forall(EVERY, implies(apart, none)),
+    }
+
+
 THEOREMS: Theorems = {
     "reward_within_limits": Theorem(
         statement=reward_within_limits,
@@ -147,10 +168,12 @@ THEOREMS: Theorems = {
         statement=clip_keeps_what_is_within,
         proof=_prove_clip,
         scope="all real limits and values",
+        mutants=_clip_mutants,
     ),
     "same_policy_no_reward": Theorem(
         statement=same_policy_no_reward,
         proof=_prove_same_policy,
         scope="all limits ≥ 0, all positive probabilities",
+        mutants=_same_mutants,
     ),
 }

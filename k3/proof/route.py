@@ -1,5 +1,7 @@
 """Router scores: mixture weights, common offsets, and rounding."""
 
+from collections.abc import Mapping
+
 from k3.logic import kernel
 from k3.logic.auto import (
     at_next,
@@ -101,6 +103,23 @@ def _prove_stable() -> Thm:
     return close([s, t, s2, t2, gap], hyps, exact(s2 > t2, *parts(hyps[0])))
 
 
+def _offset_mutants() -> Mapping[str, Term]:
+    """Wrong variants of common_offset_keeps_order."""
+    u, v = var("i", INT), var("j", INT)
+
+    def above(a: Term, b: Term, tie: Term) -> Term:
+        return (a > b) | conj(eq(a, b), tie)
+
+    plain, every = above(s, t, u <= v), [s, t, u, v, offset]
+    moved = above(s + offset, t + offset, v <= u)
+    return {
+        "an offset to one score": forall(
+            every, eq(plain, above(s + offset, t, u <= v))
+        ),
+        "ties to the higher index": forall(every, eq(plain, moved)),
+    }
+
+
 THEOREMS: Theorems = {
     "weights_sum_to_one": Theorem(
         statement=weights_sum_to_one,
@@ -115,6 +134,7 @@ THEOREMS: Theorems = {
         statement=common_offset_keeps_order,
         proof=_prove_offset,
         scope="all real scores and offsets",
+        mutants=_offset_mutants,
     ),
     "rounding_keeps_order": Theorem(
         statement=rounding_keeps_order,

@@ -181,9 +181,54 @@ def _runs_agree(xs: Term) -> Term:
     return forall([p, s], implies(represents(p, s), runs))
 
 
+def _length_mutants() -> Mapping[str, Term]:
+    """Wrong variants of outputs_length."""
+    outputs = length(OUTPUT)(snd(RUN(step, s, xs)))
+    more = eq(outputs, length(TOKEN)(xs) + 1)
+    return {"one output before the first token": forall([step, s, xs], more)}
+
+
+def _map_mutants() -> Mapping[str, Term]:
+    """Wrong variants of map_commutes."""
+    kept, images = _with_map(xs).args
+    swapped = eq(images.args[0], mapped(OUTPUT, IMAGE)(f, snd(RUN(step, s, ys))))
+    return {
+        "the state stays": forall([step, f, s, xs], eq(kept.args[0], s)),
+        "images of other tokens": forall([step, f, s, xs, ys], swapped),
+    }
+
+
+def _simulation_mutants() -> Mapping[str, Term]:
+    """Wrong variants of simulation."""
+    runs = _agree(RUN_PACKED(packed_step, p, xs), RUN(step, s, xs))
+    free = forall([p, s, xs], runs)
+    every = forall([p, s, xs], implies(represents(p, s), runs))
+    return {
+        "states that are not represented": forall(
+            [represents, packed_step, step], implies(_steps_agree(), free)
+        ),
+        "steps that do not agree": forall([represents, packed_step, step], every),
+    }
+
+
+def _other_state() -> dict[str, object]:
+    """Steps keep their state and show it; p and s are different states."""
+    return {
+        "represents": lambda p, s: p[-1] == s[-1],
+        "packed_step": lambda p, x: (p, f"Output{p[-1]}"),
+        "step": lambda s, x: (s, f"Output{s[-1]}"),
+        "p": "Packed0",
+        "s": "State1",
+        "xs": ("Token0",),
+    }
+
+
 THEOREMS: Theorems = {
     "outputs_length": Theorem(
-        statement=outputs_length, proof=_prove_outputs_length, scope=ALL
+        statement=outputs_length,
+        proof=_prove_outputs_length,
+        scope=ALL,
+        mutants=_length_mutants,
     ),
     "append_carries_state": Theorem(
         statement=append_carries_state,
@@ -192,11 +237,16 @@ THEOREMS: Theorems = {
         mutants=_append_mutants,
     ),
     "map_commutes": Theorem(
-        statement=map_commutes, proof=_prove_map_commutes, scope=ALL
+        statement=map_commutes,
+        proof=_prove_map_commutes,
+        scope=ALL,
+        mutants=_map_mutants,
     ),
     "simulation": Theorem(
         statement=simulation,
         proof=_prove_simulation,
         scope="all representations between two state types, all lengths",
+        mutants=_simulation_mutants,
+        hints={"states that are not represented": _other_state()},
     ),
 }

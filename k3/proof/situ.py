@@ -113,11 +113,22 @@ def _released_mutants() -> Mapping[str, Term]:
     return {"a bound of 99": forall([g, u], value <= 99)}
 
 
+def _soft_cap_mutants() -> Mapping[str, Term]:
+    """Wrong variants of soft_cap_bound."""
+    value = absolute(SOFT_CAP(c, x))
+    return {
+        "half the cap": forall([c, x], implies(c >= 0, value <= c / 2)),
+        "a cap of either sign": forall([c, x], value <= c),
+        "the cap of the input alone": forall([c, x], implies(c >= 0, value <= 1)),
+    }
+
+
 THEOREMS: Theorems = {
     "soft_cap_bound": Theorem(
         statement=soft_cap_bound,
         proof=_prove_soft_cap_bound,
         scope="all real caps ≥ 0, all reals",
+        mutants=_soft_cap_mutants,
     ),
     "output_bound": Theorem(
         statement=output_bound,

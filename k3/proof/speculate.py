@@ -189,6 +189,56 @@ def _lossless_mutants() -> Mapping[str, Term]:
 
 AT = {"tokens": EXAMPLE, "a": EXAMPLE[0][0], "b": EXAMPLE[0][1]}
 ALL = "all vocabularies, all real probabilities"
+
+
+def _residual_mutants() -> Mapping[str, Term]:
+    """Wrong variants of residual_is_rejection."""
+    whole = eq(TARGET, 1)
+    return {
+        "a target of any sum": forall([tokens], eq(RESIDUAL, real(1) - ACCEPTANCE)),
+        "the accepted mass": forall([tokens], implies(whole, eq(RESIDUAL, ACCEPTANCE))),
+    }
+
+
+def _symmetric_mutants() -> Mapping[str, Term]:
+    """Wrong variants of acceptance_is_symmetric."""
+    return {
+        "the larger probability": forall(
+            [tokens], eq(ACCEPTANCE, _total(maximum(q, p)))
+        ),
+        "the residual, exchanged": forall(
+            [tokens], eq(RESIDUAL, _total(maximum(q - p, 0)))
+        ),
+    }
+
+
+def _between_mutants() -> Mapping[str, Term]:
+    """Wrong variants of acceptance_between."""
+    given = conj(BOTH_SUM_TO_ONE, _nonneg(tokens))
+    free = implies(BOTH_SUM_TO_ONE, ACCEPTANCE >= 0)
+    return {
+        "strictly above 0": forall([tokens], implies(given, ACCEPTANCE > 0)),
+        "strictly below 1": forall([tokens], implies(given, ACCEPTANCE < 1)),
+        "probabilities of either sign": forall([tokens], free),
+    }
+
+
+def _equal_mutants() -> Mapping[str, Term]:
+    """Wrong variants of acceptance_one_iff_equal."""
+    same = every(TOKEN)(lam([token], eq(p, q)), tokens)
+    half = eq(eq(ACCEPTANCE, Fraction(1, 2)), same)
+    return {
+        "a draft of any sum": forall(
+            [tokens], implies(eq(TARGET, 1), eq(eq(ACCEPTANCE, 1), same))
+        ),
+        "an acceptance of one half": forall([tokens], implies(BOTH_SUM_TO_ONE, half)),
+    }
+
+
+APART = ((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1)))
+SIGNED = ((Fraction(2), Fraction(-1)), (Fraction(-1), Fraction(2)))
+
+
 THEOREMS: Theorems = {
     "acceptance_is_one_minus_distance": Theorem(
         statement=acceptance_is_one_minus_distance,
@@ -198,7 +248,10 @@ THEOREMS: Theorems = {
         hints={"without the half": AT},
     ),
     "residual_is_rejection": Theorem(
-        statement=residual_is_rejection, proof=prove_residual, scope=ALL
+        statement=residual_is_rejection,
+        proof=prove_residual,
+        scope=ALL,
+        mutants=_residual_mutants,
     ),
     "one_step_is_lossless": Theorem(
         statement=one_step_is_lossless,
@@ -208,12 +261,25 @@ THEOREMS: Theorems = {
         hints={"residual not normalized": AT, "residual of the draft": AT},
     ),
     "acceptance_is_symmetric": Theorem(
-        statement=acceptance_is_symmetric, proof=_prove_symmetric, scope=ALL
+        statement=acceptance_is_symmetric,
+        proof=_prove_symmetric,
+        scope=ALL,
+        mutants=_symmetric_mutants,
     ),
     "acceptance_between": Theorem(
-        statement=acceptance_between, proof=_prove_between, scope=ALL
+        statement=acceptance_between,
+        proof=_prove_between,
+        scope=ALL,
+        mutants=_between_mutants,
+        hints={
+            "strictly above 0": {"tokens": APART},
+            "probabilities of either sign": {"tokens": SIGNED},
+        },
     ),
     "acceptance_one_iff_equal": Theorem(
-        statement=acceptance_one_iff_equal, proof=_prove_one_iff, scope=ALL
+        statement=acceptance_one_iff_equal,
+        proof=_prove_one_iff,
+        scope=ALL,
+        mutants=_equal_mutants,
     ),
 }

@@ -232,6 +232,26 @@ def _mutants() -> Mapping[str, Term]:
 
 
 ALL = "all layer, state and value types, any number of layers, all lengths"
+
+
+def _chunk_mutants() -> Mapping[str, Term]:
+    """Wrong variants of chunks_equal_whole."""
+    step, every = stack_step(layers), [apply, layers, states, xs, ys]
+    first = RUN_STACK(step, states, xs)
+    second, fresh_ = (RUN_STACK(step, s, ys) for s in (fst(first), states))
+    whole = RUN_STACK(step, states, append(VALUE)(xs, ys))
+    swapped = append(VALUE)(snd(second), snd(first))
+    again = append(VALUE)(snd(first), snd(fresh_))
+    return {
+        "the second chunk starts anew": forall(
+            every, eq(whole, pair(fst(fresh_), again))
+        ),
+        "the second chunk comes first": forall(
+            every, eq(whole, pair(fst(second), swapped))
+        ),
+    }
+
+
 THEOREMS: Theorems = {
     "streaming_equals_whole": Theorem(
         statement=streaming_equals_whole,
@@ -240,6 +260,9 @@ THEOREMS: Theorems = {
         mutants=_mutants,
     ),
     "chunks_equal_whole": Theorem(
-        statement=chunks_equal_whole, proof=_prove_chunks, scope=ALL
+        statement=chunks_equal_whole,
+        proof=_prove_chunks,
+        scope=ALL,
+        mutants=_chunk_mutants,
     ),
 }

@@ -1,6 +1,6 @@
 """The short convolution's window: a rolled packed window is the token history."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from k3.logic import kernel
 from k3.logic.auto import (
@@ -147,15 +147,52 @@ def _prove_convolution() -> Thm:
 
 
 ALL = "all widths, all token types, all lengths"
+
+
+def _at(history: Term) -> Term:
+    return lam([i], AT(blank, history, i))
+
+
+def _rolled_mutants() -> Mapping[str, Term]:
+    """Wrong variants of rolled_window_is_history, on a window read off the history."""
+    here = ROLLED(width, blank, _at(history), xs)(i)
+    newest = HISTORY(history, xs)
+    wrong = {
+        "off by one: the entry before": AT(blank, newest, i + 1),
+        "the new tokens are missing": AT(blank, history, i),
+    }
+    every, inside = [width, blank, history, xs, i], conj(i >= 0, i < width)
+    out = {k: forall(every, implies(inside, eq(here, v))) for k, v in wrong.items()}
+    wide = implies(conj(i >= 0, i <= width), eq(here, AT(blank, newest, i)))
+    return {**out, "one entry past the width": forall(every, wide)}
+
+
+def _convolution_mutants() -> Mapping[str, Term]:
+    """Wrong variants of convolution_reads_window, on such a window."""
+    packed = sigma(width, weight(i) * value(AT(blank, history, i)), i)
+    wrong = {
+        "off by one: the entries before": weight(i) * value(AT(blank, history, i + 1)),
+        "the taps run the other way": weight(width - 1 - i)
+        * value(AT(blank, history, i)),
+    }
+    every = [width, blank, history, weight, value]
+    return {
+        name: forall(every, implies(width >= 0, eq(packed, sigma(width, each, i))))
+        for name, each in wrong.items()
+    }
+
+
 THEOREMS: Theorems = {
     "rolled_window_is_history": Theorem(
         statement=rolled_window_is_history,
         proof=_prove_rolled,
         scope=ALL,
+        mutants=_rolled_mutants,
     ),
     "convolution_reads_window": Theorem(
         statement=convolution_reads_window,
         proof=_prove_convolution,
         scope=ALL + ", all weights",
+        mutants=_convolution_mutants,
     ),
 }
