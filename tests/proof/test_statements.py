@@ -134,7 +134,18 @@ def models(rng, size):
     }
 
 
+def balanced_ranks(rng, size):
+    """Ranks with `size` experts each, and loads with a whole average."""
+    held = [[rng.randint(0, 5) for _ in range(size)] for _ in range(size)]
+    held[0][0] += -sum(map(sum, held)) % size
+    ranks = tuple((number, tuple(slots)) for number, slots in enumerate(held))
+    average = sum(map(sum, held)) // size
+    given = {"first": ranks[0], "ranks": ranks[1:], "experts": size}
+    return given | {"average": average}
+
+
 MADE = {
+    "planner.bounds_are_met": balanced_ranks,
     "verified.step_is_lossless": models,
     "block.block_is_lossless": models,
     "scan.simulation": encoded,

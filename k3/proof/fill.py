@@ -1,0 +1,187 @@
+"""MoonEP: moving slots of experts from one rank to another, expert by expert."""
+
+from collections.abc import Mapping
+
+from k3.logic import kernel
+from k3.logic.auto import (
+    at_next,
+    auto,
+    by_induction,
+    close,
+    lemma,
+    list_induction,
+    restate,
+    suppose,
+    use,
+)
+from k3.logic.kernel import Thm
+from k3.logic.recursion import recursive
+from k3.logic.sorts import BOOL, INT, fun, list_of
+from k3.logic.syntax import (
+    TRUE,
+    conj,
+    cons,
+    eq,
+    forall,
+    implies,
+    integer,
+    minimum,
+    nil,
+    var,
+)
+from k3.logic.terms import Term
+from k3.proof.lists import length
+from k3.proof.theorem import Theorem, Theorems
+
+SLOTS = list_of(INT)
+slots, need, rank, place = (
+    var("slots", SLOTS),
+    *(var(v, INT) for v in ("need", "rank", "place")),
+)
+g = var("g", fun(INT, INT, INT))
+SIZE = length(INT)
+
+LOAD = recursive(  # all slots of a rank
+    "load", [slots], INT, lambda: integer(0), lambda h, t, rec: h + rec()
+)
+NATURAL = recursive(  # is no number of slots negative?
+    "natural", [slots], BOOL, lambda: TRUE, lambda h, t, rec: conj(h >= 0, rec())
+)
+TAKEN = recursive(  # of each expert as many slots as are still needed
+    "taken",
+    [need, slots],
+    SLOTS,
+    lambda need: nil(INT),
+    lambda h, t, rec, need: cons(minimum(need, h), rec(need - minimum(need, h))),
+)
+LEFT = recursive(  # what the rank keeps
+    "left",
+    [need, slots],
+    SLOTS,
+    lambda need: nil(INT),
+    lambda h, t, rec, need: cons(h - minimum(need, h), rec(need - minimum(need, h))),
+)
+WEIGHED = recursive(  # slots weighed by home rank and place of their expert
+    "weighed",
+    [g, rank, place, slots],
+    INT,
+    lambda *_: integer(0),
+    lambda h, t, rec, g, rank, place: g(rank, place) * h + rec(g, rank, place + 1),
+)
+
+
+def slots_are_kept() -> Term:
+    """What is moved and what is left make up the slots of every expert: their sum is
+    the same for every weight of home rank and place.
+    """
+    both = [WEIGHED(g, rank, place, f(need, slots)) for f in (TAKEN, LEFT)]
+    same = eq(both[0] + both[1], WEIGHED(g, rank, place, slots))
+    return forall([g, rank, place, need, slots], same)
+
+
+@lemma
+def prove_kept() -> Thm:
+    """Nothing is lost."""
+    both = [WEIGHED(g, rank, place, f(need, slots)) for f in (TAKEN, LEFT)]
+    same = eq(both[0] + both[1], WEIGHED(g, rank, place, slots))
+    defs = [WEIGHED, TAKEN, LEFT]
+    th = by_induction(slots, forall([place, need], same), defs=defs)
+    return restate(slots_are_kept(), kernel.generalize([g, rank], th))
+
+
+@lemma
+def load_natural() -> Thm:
+    """A rank without negative slots has no negative load."""
+    goal = implies(NATURAL(slots), LOAD(slots) >= 0)
+    return by_induction(slots, goal, defs=[NATURAL, LOAD])
+
+
+def _filled(given: Term) -> Term:
+    taken, left = TAKEN(need, slots), LEFT(need, slots)
+    loads = conj(eq(LOAD(taken), need), eq(LOAD(left), LOAD(slots) - need))
+    sizes = conj(eq(SIZE(taken), SIZE(slots)), eq(SIZE(left), SIZE(slots)))
+    signs = conj(NATURAL(taken), NATURAL(left))
+    return implies(given, conj(loads, sizes, signs))
+
+
+def _possible(slots: Term) -> Term:
+    return conj(NATURAL(slots), need >= 0, need <= LOAD(slots))
+
+
+def exactly_what_is_needed() -> Term:
+    """If a rank has as many slots as are needed, exactly these are moved, of no more
+    experts than it has, and nothing becomes negative.
+    """
+    return forall([need, slots], _filled(_possible(slots)))
+
+
+@lemma
+def prove_exactly() -> Thm:
+    """The move of slots."""
+
+    def goal(slots: Term) -> Term:
+        taken, left = TAKEN(need, slots), LEFT(need, slots)
+        loads = conj(eq(LOAD(taken), need), eq(LOAD(left), LOAD(slots) - need))
+        sizes = conj(eq(SIZE(taken), SIZE(slots)), eq(SIZE(left), SIZE(slots)))
+        signs = conj(NATURAL(taken), NATURAL(left))
+        return forall([need], implies(_possible(slots), conj(loads, sizes, signs)))
+
+    def step(h: Term, t: Term, smaller: Thm) -> Thm:
+        whole = cons(h, t)
+        (given,) = suppose(_possible(whole))
+        moved = minimum(need, h)
+        laws = [at_next(f, h, t) for f in (LOAD, NATURAL, SIZE)]
+        moves = [at_next(f, h, t, need) for f in (TAKEN, LEFT)]
+        rest = need - moved
+        heads = (moved, h - moved)
+        pieces = [f(rest, t) for f in (TAKEN, LEFT)]
+        laws += [
+            at_next(f, head, piece)
+            for f in (LOAD, NATURAL, SIZE)
+            for head, piece in zip(heads, pieces, strict=True)
+        ]
+        enough = kernel.ground(
+            conj(NATURAL(t), rest >= 0, rest <= LOAD(t)),
+            [given, *laws[:3], load_natural()(t)],
+        )
+        later = use(smaller(rest), enough)
+        taken, left = TAKEN(need, whole), LEFT(need, whole)
+        facts = [given, *laws, *moves, later]
+        conclusion = conj(
+            conj(eq(LOAD(taken), need), eq(LOAD(left), LOAD(whole) - need)),
+            conj(eq(SIZE(taken), SIZE(whole)), eq(SIZE(left), SIZE(whole))),
+            conj(NATURAL(taken), NATURAL(left)),
+        )
+        return close([need], [given], kernel.ground(conclusion, facts))
+
+    base = auto(goal(nil(INT)), defs=[LOAD, NATURAL, SIZE, TAKEN, LEFT])
+    th = list_induction(slots, goal(slots), base, step)
+    return restate(exactly_what_is_needed(), th)
+
+
+def _kept_mutants() -> Mapping[str, Term]:
+    moved = WEIGHED(g, rank, place + 1, TAKEN(need, slots))
+    left = WEIGHED(g, rank, place, LEFT(need, slots))
+    same = eq(moved + left, WEIGHED(g, rank, place, slots))
+    return {"moved to the next expert": forall([g, rank, place, need, slots], same)}
+
+
+def _mutants() -> Mapping[str, Term]:
+    free = conj(NATURAL(slots), need >= 0)
+    return {"more needed than there is": forall([need, slots], _filled(free))}
+
+
+THEOREMS: Theorems = {
+    "slots_are_kept": Theorem(
+        statement=slots_are_kept,
+        proof=prove_kept,
+        scope="all numbers of experts, slots and needs",
+        mutants=_kept_mutants,
+    ),
+    "exactly_what_is_needed": Theorem(
+        statement=exactly_what_is_needed,
+        proof=prove_exactly,
+        scope="all numbers of experts and slots",
+        mutants=_mutants,
+    ),
+}
