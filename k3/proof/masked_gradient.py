@@ -26,8 +26,8 @@ from k3.logic.syntax import (
 from k3.logic.terms import Term, subst
 from k3.proof import loss
 from k3.proof.lists import total
-from k3.proof.masked_loss import ALL_OF, COUNT, KEPT_SUM, MEAN, POSITION, kept, p, xs
 from k3.proof.masked_loss import THEOREMS as MASKED
+from k3.proof.masked_mean import ALL_OF, COUNT, KEPT_SUM, MEAN, POSITION, kept, p, xs
 from k3.proof.reals import (
     square_nonneg,
 )

@@ -7,18 +7,12 @@ from k3.logic import kernel
 from k3.logic.auto import (
     by_induction,
     close,
-    exact,
     lemma,
-    parts,
-    restate,
     suppose,
     unfold,
 )
-from k3.logic.constants import define
 from k3.logic.kernel import Thm
-from k3.logic.sorts import BOOL, REAL, fun, list_of, named
 from k3.logic.syntax import (
-    absolute,
     conj,
     cons,
     eq,
@@ -31,38 +25,30 @@ from k3.logic.syntax import (
     var,
 )
 from k3.logic.terms import Term
-from k3.proof.lists import append, length, total
-from k3.proof.reals import (
-    product_pos,
-    quotient_of,
+from k3.proof.lists import length
+from k3.proof.masked_change import (
+    change_mutants,
+    derivative_of_the_mean,
+    once,
+    prove_derivative,
 )
-from k3.proof.sums import (
-    every,
+from k3.proof.masked_mean import (
+    ADD,
+    ALL_OF,
+    COUNT,
+    JOIN,
+    KEPT_SUM,
+    LAWS,
+    MEAN,
+    POSITION,
+    f,
+    g,
+    kept,
+    p,
+    xs,
+    ys,
 )
 from k3.proof.theorem import Theorem, Theorems
-
-POSITION = named("Position")
-kept, f, g, h = (
-    var("kept", fun(POSITION, BOOL)),
-    *(var(v, fun(POSITION, REAL)) for v in "fgh"),
-)
-xs, ys = var("xs", list_of(POSITION)), var("ys", list_of(POSITION))
-p = var("p", POSITION)
-low, high, slack = (var(v, REAL) for v in ("low", "high", "slack"))
-ADD, ALL_OF, JOIN = total(POSITION), every(POSITION), append(POSITION)
-COUNT = define(
-    "kept_count", [kept, xs], ADD(lam([p], ite(kept(p), real(1), real(0))), xs)
-)
-KEPT_SUM = define(
-    "kept_sum", [kept, f, xs], ADD(lam([p], ite(kept(p), f(p), real(0))), xs)
-)
-# 0 if nothing is kept
-MEAN = define(
-    "masked_mean",
-    [kept, f, xs],
-    ite(eq(COUNT(kept, xs), 0), real(0), KEPT_SUM(kept, f, xs) / COUNT(kept, xs)),
-)
-LAWS = [ADD, ALL_OF, JOIN]
 
 
 def masked_contribute_nothing() -> Term:
@@ -135,106 +121,6 @@ def _prove_all_masked() -> Thm:
     return close([kept, f, xs], hyps, goal)
 
 
-def _change(of_mean: Term) -> Term:
-    """The change of the mean against the kept sum of h / count."""
-    shares = KEPT_SUM(kept, lam([p], h(p) / COUNT(kept, xs)), xs)
-    error = absolute(MEAN(kept, g, xs) - MEAN(kept, f, xs) - shares)
-    close_ = absolute(g(p) - f(p) - h(p)) <= slack
-    given = conj(ALL_OF(lam([p], implies(kept(p), close_)), xs), slack >= 0)
-    return forall([kept, f, g, h, slack, xs], implies(given, error <= of_mean))
-
-
-def derivative_of_the_mean() -> Term:
-    """If at every kept position the loss changes by h up to the slack, the masked mean
-    changes by the sum of h / |S| over the kept positions S, up to the same slack: the
-    rows of its gradient are those of the losses over |S|, and 0 where masked.
-    """
-    return _change(slack)
-
-
-def _kept(value: Term) -> Term:
-    return ADD(lam([p], ite(kept(p), value, real(0))), xs)
-
-
-@lemma
-def _sums_change() -> Thm:
-    """The kept sums change by the sum of h, up to slack times the count."""
-    error = _kept(g(p)) - _kept(f(p)) - _kept(h(p))
-    most = slack * _kept(real(1))
-    close_ = absolute(g(p) - f(p) - h(p)) <= slack
-    given = ALL_OF(lam([p], implies(kept(p), close_)), xs)
-    goal = implies(given, conj(error <= most, -most <= error))
-    hyps = suppose(slack >= 0)
-    return close([slack], hyps, by_induction(xs, goal, by=hyps, defs=LAWS))
-
-
-@lemma
-def _count_facts() -> Thm:
-    """The count is ≥ 0, and with count 0 every kept sum is 0."""
-    count = _kept(real(1))
-    zero = implies(eq(count, 0), eq(_kept(f(p)), 0))
-    nonneg = by_induction(xs, count >= 0, defs=LAWS)
-    goal = forall([f], conj(count >= 0, zero))
-    return by_induction(xs, goal, by=[nonneg], defs=LAWS)
-
-
-@lemma
-def _shared() -> Thm:
-    """Kept shares h / c sum to the kept sum of h over c."""
-    c = var("c", REAL)
-    hyps = suppose(c > 0)
-    whole = kernel.generalize([p], quotient_of(h(p), c, *hyps))
-    goal = eq(_kept(h(p) / c) * c, _kept(h(p)))
-    return close([c], hyps, by_induction(xs, goal, by=[whole], defs=LAWS))
-
-
-@lemma
-def _prove_derivative() -> Thm:
-    count = COUNT(kept, xs)
-    share = lam([p], h(p) / count)
-    statement = derivative_of_the_mean()
-    close_ = absolute(g(p) - f(p) - h(p)) <= slack
-    hyps = suppose(conj(ALL_OF(lam([p], implies(kept(p), close_)), xs), slack >= 0))
-    within, positive = parts(hyps[0])
-    change = kernel.mp(kernel.mp(_sums_change()(slack), positive)(xs), within)
-    law = unfold(COUNT, kept, xs)
-    sums = {v: unfold(KEPT_SUM, kept, v, xs) for v in (f, g, share)}
-    means = [unfold(MEAN, kept, v, xs) for v in (f, g)]
-    shares = KEPT_SUM(kept, share, xs)
-    error = MEAN(kept, g, xs) - MEAN(kept, f, xs) - shares
-    facts = kernel.generalize([f], _count_facts()(xs)(f))
-    nothing = suppose(eq(count, 0))
-    none = facts(share)
-    goal = absolute(error) <= slack
-    empty = kernel.ground(goal, [none, law, sums[share], *means, positive, *nothing])
-    some = suppose(~nothing[0].concl)
-    more = kernel.ground(count > 0, [facts(f), law, *some])
-    quotients = [quotient_of(KEPT_SUM(kept, v, xs), count, more) for v in (f, g)]
-    ratios = [
-        kernel.ground(
-            eq(MEAN(kept, v, xs), KEPT_SUM(kept, v, xs) / count), [mean, *some]
-        )
-        for v, mean in zip((f, g), means, strict=True)
-    ]
-    back = kernel.mp(_shared()(count), more)(xs)
-    scaled = [
-        kernel.congr(r.concl.args[0] * count, r, kernel.refl(count)) for r in ratios
-    ]
-    scaled.append(kernel.congr(shares * count, sums[share], kernel.refl(count)))
-    scaled.append(kernel.congr(slack * count, kernel.refl(slack), law))
-    known = [change, sums[f], sums[g], *quotients, *scaled, back]
-    out = []
-    for signed in (error, -error):
-        (over,) = suppose(signed > slack)
-        far = product_pos(signed - slack, count, over, more)
-        no = exact(signed <= slack, far, *known)
-        yes = exact(signed <= slack, *suppose(~over.concl))
-        out.append(kernel.by_cases(over.concl, no, yes))
-    full = exact(goal, *out)
-    th = kernel.by_cases(nothing[0].concl, empty, full)
-    return restate(statement, close([kept, f, g, h, slack, xs], hyps, th))
-
-
 def _masked_mutants() -> Mapping[str, Term]:
     """Wrong variants of masked_contribute_nothing."""
     more = MEAN(kept, f, JOIN(xs, cons(p, ys)))
@@ -250,29 +136,12 @@ def _masked_mutants() -> Mapping[str, Term]:
     }
 
 
-def _change_mutants() -> Mapping[str, Term]:
-    """Wrong variants of derivative_of_the_mean."""
-    whole = KEPT_SUM(kept, h, xs)
-    error = absolute(MEAN(kept, g, xs) - MEAN(kept, f, xs) - whole)
-    near = ALL_OF(lam([p], implies(kept(p), absolute(g(p) - f(p) - h(p)) <= slack)), xs)
+def _none_mutants() -> Mapping[str, Term]:
+    """Wrong variants of all_masked_is_zero."""
+    none, mean = ALL_OF(lam([p], ~kept(p)), xs), MEAN(kept, f, xs)
     return {
-        "half the slack": _change(slack / 2),
-        "rows not divided by |S|": forall(
-            [kept, f, g, h, slack, xs],
-            implies(conj(near, slack >= 0), error <= slack),
-        ),
-    }
-
-
-def _once() -> dict[str, object]:
-    """Two positions whose loss rises by the slack more than by h."""
-    return {
-        "kept": lambda p: True,
-        "f": lambda p: Fraction(0),
-        "g": lambda p: Fraction(3),
-        "h": lambda p: Fraction(2),
-        "slack": Fraction(1),
-        "xs": ("Position0", "Position1"),
+        "any mask": forall([kept, f, xs], eq(mean, 0)),
+        "one": forall([kept, f, xs], implies(none, eq(mean, 1))),
     }
 
 
@@ -285,16 +154,19 @@ THEOREMS: Theorems = {
         mutants=_masked_mutants,
     ),
     "all_masked_is_zero": Theorem(
-        statement=all_masked_is_zero, proof=_prove_all_masked, scope=ANY
+        statement=all_masked_is_zero,
+        proof=_prove_all_masked,
+        scope=ANY,
+        mutants=_none_mutants,
     ),
     "derivative_of_the_mean": Theorem(
         statement=derivative_of_the_mean,
-        proof=_prove_derivative,
+        proof=prove_derivative,
         scope=f"{ANY}, all slacks ≥ 0",
-        mutants=_change_mutants,
+        mutants=change_mutants,
         hints={
-            "half the slack": _once(),
-            "rows not divided by |S|": {**_once(), "g": lambda p: Fraction(2)},
+            "half the slack": once(),
+            "rows not divided by |S|": {**once(), "g": lambda p: Fraction(2)},
         },
     ),
 }

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from k3.logic.falsify import call
-from k3.proof import masked_loss
+from k3.proof import masked_mean
 from k3.spec import loss as spec
 
 SIZES = [1, 3, 6]
@@ -32,18 +32,18 @@ def test_the_mean_is_that_of_the_spec(size):
             for z, t in zip(logits, targets, strict=True)
         ]
         inputs = [mask.__getitem__, losses.__getitem__, tuple(range(size))]
-        ours = call(masked_loss.MEAN, inputs)
+        ours = call(masked_mean.MEAN, inputs)
         assert float(ours) == pytest.approx(
             float(spec.next_token_loss(logits, targets, mask)), rel=1e-14
         )
-        assert call(masked_loss.COUNT, [mask.__getitem__, tuple(range(size))]) == sum(
+        assert call(masked_mean.COUNT, [mask.__getitem__, tuple(range(size))]) == sum(
             mask
         )
 
 
 def test_all_masked_is_zero():
     inputs = [lambda p: False, lambda p: Fraction(5), tuple(range(4))]
-    assert call(masked_loss.MEAN, inputs) == 0
+    assert call(masked_mean.MEAN, inputs) == 0
 
 
 @pytest.mark.parametrize("size", SIZES)
