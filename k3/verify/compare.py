@@ -3,6 +3,7 @@
 Error: largest absolute difference over the largest absolute value expected.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def compare(
     `tolerance` replaces the defaults of the model's dtype for every tensor.
 
     Raises: CheckpointError for a file that holds nothing to compare, RequestError
-    for one of another vocabulary.
+    for one of another vocabulary, width or depth.
     """
     file = golden if isinstance(golden, Golden) else Golden.load(golden)
     names = file.expected()
@@ -43,6 +44,7 @@ def compare(
             f"{', '.join(sorted(file.arrays))}; release files have logits_full"
         )
     _check_vocabulary(model, file)
+    _check_widths(model, file, names)
     values = dict(_reproduce(model, file, names))
     missing = [name for name in names if name not in values]
     entries = [
@@ -81,6 +83,32 @@ def _check_vocabulary(model: Model, file: Golden) -> None:
                 f"golden numbers must be of the same model: {key} holds token "
                 f"{int(file[key].max())}, the model has {size}; give its own file"
             )
+
+
+def _check_widths(model: Model, file: Golden, names: list[str]) -> None:
+    """Refuse once what would differ in every tensor: other widths, other layers."""
+    text = model.config.text
+    for name in names:
+        layer = re.match(r"(?:layers\.|state_)(\d+)", name)
+        if layer and int(layer[1]) >= text.num_hidden_layers:
+            wrong = f"they hold {name}, the model has {text.num_hidden_layers} layers"
+        elif (width := _width(model, name)) and file[name].shape[-1:] != (width,):
+            shape = list(file[name].shape)
+            wrong = f"{name} has shape {shape}, the model's is {width} wide"
+        else:
+            continue
+        raise RequestError(
+            f"golden numbers must be of the same model: {wrong}; give its own file"
+        )
+
+
+def _width(model: Model, name: str) -> int | None:
+    """The last axis of a tensor that every model of these sizes has."""
+    text = model.config.text
+    if "logits" in name:
+        return text.vocab_size
+    hidden = name.startswith("proj_") or name.endswith((".self_attn", ".out_prefix"))
+    return text.hidden_size if hidden else None
 
 
 def _tolerance(model: Model, name: str) -> float:

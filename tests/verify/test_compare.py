@@ -77,6 +77,23 @@ def test_numbers_of_another_vocabulary_are_refused(model, golden):
         compare(model, changed(golden, ids=np.array([1, 999])))
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("logits_full", (43, 255), "the model's is 256 wide"),
+        ("layers.3.self_attn", (37, 48), "the model's is 40 wide"),
+        ("layers.14.self_attn", (37, 40), "the model has 14 layers"),
+        ("proj_0", (6, 48), "the model's is 40 wide"),
+    ],
+)
+def test_numbers_of_another_model_are_refused_once(model, golden, name, shape, message):
+    other = changed(golden, **{name: np.zeros(shape)})
+    with pytest.raises(RequestError, match="must be of the same model") as caught:
+        compare(model, other)
+    assert message in str(caught.value)
+    assert name in str(caught.value)
+
+
 def test_another_shape_is_a_difference_with_both_shapes(model, golden):
     shorter = golden["logits_full"][:-1]
     entry = compare(model, changed(golden, logits_full=shorter)).first
