@@ -4,6 +4,7 @@ Exit codes: 0 ok, 1 a check failed, 2 usage, 130 interrupted. Nothing here impor
 torch; a verb imports what it needs when it runs.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -15,15 +16,26 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 import k3
-from k3.cli import chat, compare, convert, env, generate, graph, inspect, prove, train
+from k3.cli import (
+    chat,
+    compare,
+    convert,
+    env,
+    generate,
+    graph,
+    inspect,
+    output,
+    prove,
+    train,
+)
 from k3.errors import K3Error
 
 USAGE = 2
 INTERRUPTED = 130
+NUMBERS = {"int": "a whole number", "float": "a number"}
 
 app = typer.Typer(
     name="k3",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -52,7 +64,10 @@ def k3_program(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the program; returns the exit code and prints no traceback for a K3Error."""
+    """Run the program; returns the exit code and prints no traceback for a K3Error.
+
+    With `--json` what went wrong is one JSON value on standard output too.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
         print(f"k3 {k3.__version__}")
@@ -60,20 +75,21 @@ def main(arguments: list[str] | None = None) -> int:
     before = signal.signal(signal.SIGTERM, _interrupt)
     warnings.showwarning = _show_warning
     try:
-        return _run(arguments)
+        return _run(arguments or ["--help"], as_json="--json" in arguments)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], *, as_json: bool) -> int:
     try:
         code = get_command(app).main(arguments, prog_name="k3", standalone_mode=False)
         sys.stdout.flush()
     except TyperException as error:
-        path = getattr(getattr(error, "ctx", None), "command_path", "k3")
-        return _refuse(f"{error.format_message()} {path} --help lists what there is.")
+        return _end(_usage(error), USAGE, as_json=as_json)
     except K3Error as error:
-        return _refuse(str(error))
+        return _end(str(error), USAGE, as_json=as_json)
+    except output.Interrupted as error:
+        return _end(f"interrupted: {error}", INTERRUPTED, as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:
@@ -81,13 +97,39 @@ def _run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if code == INTERRUPTED:
-        print("\nk3: interrupted", file=sys.stderr)
+        return _end("interrupted", code, as_json=as_json)
     return code or 0
 
 
-def _refuse(sentence: str) -> int:
-    print(f"k3: {sentence}", file=sys.stderr)
-    return USAGE
+def _end(sentence: str, code: int, *, as_json: bool) -> int:
+    # What was half written, or the ^C, keeps its line.
+    before = "\n" if code == INTERRUPTED else ""
+    print(f"{before}k3: {sentence}", file=sys.stderr)
+    if as_json:
+        with contextlib.suppress(BrokenPipeError):
+            output.json_line({"ok": False, "error": sentence})
+    return code
+
+
+def _usage(error: TyperException) -> str:
+    """One line for a command that cannot be read, and where to look."""
+    path = getattr(getattr(error, "ctx", None), "command_path", "k3")
+    words = _value(error) or error.format_message()
+    words = words.replace(". Did you", "; did you").replace(" Did you", "; did you")
+    return f"{words.rstrip('.?')}; {path} --help lists what there is"
+
+
+def _value(error: TyperException) -> str:
+    """The same for a value that is no number; empty where it is something else."""
+    option: Any = getattr(error, "param", None)
+    cause: Any = error.__cause__
+    if option is None or not hasattr(cause, "errors"):
+        return ""
+    first = cause.errors()[0]
+    kind = first["type"].split("_")[0]
+    if kind not in NUMBERS:
+        return ""
+    return f"{option.opts[-1]} needs {NUMBERS[kind]}: got {first['input']!r}"
 
 
 def _interrupt(*_: Any) -> NoReturn:

@@ -3,7 +3,9 @@
 import sys
 from typing import TYPE_CHECKING
 
-from k3.cli import loading, options, output, request
+import typer
+
+from k3.cli import loading, options, output, prompts, request
 from k3.errors import RequestError
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ This is plain text continuation; K3's chat format is not part of this version.
 
 
 def chat(
+    context: typer.Context,
     model: options.Model = "tiny",
     *,
     max_tokens: options.MaxTokens = 64,
@@ -30,7 +33,7 @@ def chat(
     device: options.Device = "auto",
     experts: options.Experts = "packed",
     settings: options.Set = None,
-    json: options.Json = False,
+    json: options.JsonLines = False,
 ) -> None:
     """Type lines and read how the model goes on; lines of a pipe work too.
 
@@ -40,9 +43,11 @@ def chat(
     echo "The with statement" | k3 chat --json
     """
     # As the first statement: here locals() is the parameters and nothing else.
-    asked = request.generate_options(locals())
-    loaded = loading.load(model, dtype=dtype, device=device, experts=experts)
+    values = request.values(context, locals())
+    path = loading.find(model)
+    loaded = loading.load(path, dtype=dtype, device=device, experts=experts)
     loaded.needed_tokenizer()
+    asked = request.options(values)
     output.note(GREETING.format(model=loaded.path.name))
     history: list[int] = []
     while (line := read_line()) is not None:
@@ -51,18 +56,21 @@ def chat(
         if line == "/reset":
             history = []
         elif line:
-            history = turn(loaded, history + loaded.encode(line), asked, as_json=json)
+            history = turn(loaded, history, line, asked, as_json=json)
 
 
 def turn(
     loaded: loading.Loaded,
     history: list[int],
+    line: str,
     asked: "GenerateOptions",
     *,
     as_json: bool,
 ) -> list[int]:
     """The history after an answer; a person at a terminal may go on after a refusal."""
+    title(line, as_json=as_json)
     try:
+        history = history + loaded.encode(line)
         return history + answer(loaded, history, asked, as_json=as_json)
     except RequestError as error:
         if not sys.stdin.isatty():
@@ -75,8 +83,18 @@ def read_line() -> str | None:
     """The next line without its end; None when there are no more."""
     if sys.stdin.isatty():
         print("> ", end="", file=sys.stderr, flush=True)
-    line = sys.stdin.readline()
-    return line.rstrip("\r\n") if line else None
+    try:
+        line = sys.stdin.readline()
+    except UnicodeDecodeError as error:
+        raise prompts.not_utf8(error) from error
+    return prompts.line(line) if line else None
+
+
+def title(line: str, *, as_json: bool) -> None:
+    """The line before its answer, as generate does, where nobody sees it typed."""
+    seen = sys.stdin.isatty() and sys.stdout.isatty()
+    if not seen and not as_json:
+        print(f"== {line}", flush=True)
 
 
 def answer(

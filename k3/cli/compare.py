@@ -1,5 +1,7 @@
 """`k3 compare`: a checkpoint against numbers of the released model."""
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k3.cli import loading, options, output
@@ -26,19 +28,20 @@ def compare(
     k3 compare tests/golden/tiny_release tests/golden/tiny_release/golden.npz
     k3 compare - tests/golden/text14.npz --dtype float64
     """
-    if len(files) > 2:
-        raise RequestError(f"compare takes [MODEL] GOLDEN.npz: got {len(files)} names")
+    loading.check(dtype, device, experts)
+    model_name, golden_name = names(files)
+    path = loading.find(model_name) if model_name else None
     from k3.verify import compare as run
     from k3.verify.compare import seeded_model
     from k3.verify.golden import Golden
 
-    golden = Golden.load(files[-1])
-    if len(files) == 1 or files[0] == "-":
+    golden = Golden.load(golden_name)
+    if path is None:
         where = loading.pick_device(device)
         chosen = loading.pick_dtype(dtype, where)
         model = seeded_model(golden, dtype=chosen, device=where)
     else:
-        loaded = loading.load(files[0], dtype=dtype, device=device, experts=experts)
+        loaded = loading.load(path, dtype=dtype, device=device, experts=experts)
         model = loaded.model
     found = run(model, golden, tolerance=tolerance)
     if json:
@@ -46,6 +49,27 @@ def compare(
     else:
         print_report(found)
     return 0 if found.ok else CHECK_FAILED
+
+
+def names(files: list[str]) -> tuple[str, str]:
+    """(MODEL or nothing, GOLDEN); anything else is refused with what to write."""
+    if len(files) > 2:
+        raise RequestError(f"compare takes [MODEL] GOLDEN.npz: got {len(files)} names")
+    *models, golden = files
+    if len(files) == 2 and models[0].endswith(".npz") and not golden.endswith(".npz"):
+        raise RequestError(
+            f"the golden file comes last: got {shlex.join(files)}; write k3 compare "
+            f"{shlex.join(files[::-1])}"
+        )
+    if Path(golden).is_dir() or golden == "tiny":
+        beside = sorted(Path(golden).glob("*.npz"))
+        file = str(beside[0]) if beside else "GOLDEN.npz"
+        what = "" if beside else ", a file of numbers that this very model must give"
+        raise RequestError(
+            f"compare needs a file of numbers: got only the folder {golden}; add it: "
+            f"k3 compare {shlex.join([golden, file])}{what}"
+        )
+    return ("" if models in ([], ["-"]) else models[0]), golden
 
 
 def print_report(found: "Report") -> None:

@@ -21,25 +21,35 @@ def env(*, json: Json = False) -> None:
     k3 env
     k3 env --json
     """
-    report = collect()
+    known = installed()
     if json:
-        output.json_value(report)
+        output.json_value(known | running())
         return
-    for name in ("k3", "python", "platform", "cores", "threads"):
-        print(f"{name:12} {report[name]}")
-    print(f"{'devices':12} {', '.join(report['devices'])}")
-    for name, version in report["packages"].items():
+    for name in ("k3", "python", "platform", "cores"):
+        print(f"{name:12} {known[name]}")
+    for name, version in known["packages"].items():
         print(f"{name:12} {version}")
-    for name, extra in report["extras"].items():
+    for name, extra in known["extras"].items():
         print(
             f"[{name}]".ljust(12), "present" if extra["present"] else extra["install"]
         )
+    # torch takes seconds to import, and may be what is broken.
+    sys.stdout.flush()
+    found = running()
+    print(f"{'threads':12} {found['threads']}")
+    print(f"{'devices':12} {', '.join(found['devices'])}")
 
 
-def collect() -> dict[str, Any]:
-    """Everything the verb prints."""
+def running() -> dict[str, Any]:
+    """What only torch can say."""
     import torch
 
+    cuda = (f"cuda:{i}" for i in range(torch.cuda.device_count()))
+    return {"threads": torch.get_num_threads(), "devices": ["cpu", *cuda]}
+
+
+def installed() -> dict[str, Any]:
+    """Versions and extras, from what the packages declare."""
     from k3 import __version__
 
     required = list(requirements())
@@ -49,8 +59,6 @@ def collect() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "devices": ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))],
         "packages": {name: version(name) for name in sorted(core)},
         "extras": extras(required),
     }

@@ -3,6 +3,8 @@
 import time
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from k3.cli import loading, options, output, prompts, request
 
 if TYPE_CHECKING:
@@ -10,6 +12,7 @@ if TYPE_CHECKING:
 
 
 def generate(
+    context: typer.Context,
     model: options.Model = "tiny",
     *,
     prompt: options.Prompts = None,
@@ -35,19 +38,19 @@ def generate(
     """Continue a text, with or without pictures.
 
     \b
-    k3 generate -p "The assert statement"
-    k3 generate -p "The with statement" --temperature 0 --max-tokens 20 --json
+    k3 generate -p "Return True if" --temperature 0.7 --max-tokens 20 --json
+    echo "The with statement" | k3 generate
     k3 generate tiny --ids 1,2,3 --seed 7 --logprobs 2
     """
     # As the first statement: here locals() is the parameters and nothing else.
-    asked = request.generate_options(locals())
-    loaded = loading.load(model, dtype=dtype, device=device, experts=experts)
-    given = prompts.read(loaded, prompt or [], ids, image or [])
-    whole = json or logprobs is not None or not stream or len(given) > 1
-    if whole:
-        print_whole(loaded, given, asked, as_json=json)
-    else:
-        print_stream(loaded, given[0], asked)
+    values = request.values(context, locals())
+    path = loading.find(model, perhaps_text=not prompt)
+    typed = prompts.typed(prompt, ids, image)
+    loaded = loading.load(path, dtype=dtype, device=device, experts=experts)
+    given, asked = prompts.read(loaded, typed), request.options(values)
+    if stream and not json and logprobs is None and len(given) == 1:
+        return print_stream(loaded, given[0], asked)
+    print_whole(loaded, given, asked, as_json=json)
 
 
 def print_stream(
@@ -56,6 +59,7 @@ def print_stream(
     """Print the text of one prompt as it comes; ids where there is no tokenizer."""
     from k3.model.generate import stream
 
+    note_ids(loaded)
     started, count, finish = time.perf_counter(), 0, "length"
     tokens = stream(
         loaded.model,
@@ -64,6 +68,7 @@ def print_stream(
         tokenizer=loaded.tokenizer,
         features=prompt.features,
     )
+    output.echo(prompt.text)
     for token in tokens:
         shown = token.text if loaded.tokenizer else f"{token.id} "
         print(shown, end="", flush=True)
@@ -105,8 +110,17 @@ def print_whole(
             }
         )
         return
+    note_ids(loaded)
     for each in reports:
         print_plain(each, len(reports) > 1, asked.logprobs)
+
+
+def note_ids(loaded: loading.Loaded) -> None:
+    """Say why there are numbers where a text is expected."""
+    if loaded.tokenizer is None:
+        output.warn(
+            f"{loaded.path} has no tiktoken.model: token ids are printed, not text"
+        )
 
 
 def report(
@@ -118,24 +132,37 @@ def report(
         "prompt_ids": prompt.ids,
         "text": completion.text if loaded.tokenizer else None,
         "ids": completion.ids,
+        "tokens": [text_of(loaded, i) for i in completion.ids],
         "logprobs": completion.logprobs,
         "alternatives": [
-            [{"id": i, "logprob": logprob} for i, logprob in each]
+            [
+                {"id": i, "text": text_of(loaded, i), "logprob": logprob}
+                for i, logprob in each
+            ]
             for each in completion.alternatives
         ],
         "finish": completion.finish,
     }
 
 
+def text_of(loaded: loading.Loaded, token: int) -> str | None:
+    """One token as text; bytes that are no text alone are shown as U+FFFD."""
+    return loaded.tokenizer.decode([token]) if loaded.tokenizer else None
+
+
 def print_plain(each: dict[str, Any], titled: bool, alternatives: int) -> None:
     """One completion for a person: the text, then a line for each token if asked."""
     if titled:
         print(f"== {each['prompt'] or each['prompt_ids']}")
+    else:
+        output.echo(each["prompt"])
     print(each["ids"] if each["text"] is None else each["text"])
     if not alternatives:
         return
-    for token, logprob, others in zip(
-        each["ids"], each["logprobs"], each["alternatives"], strict=True
-    ):
-        row = "  ".join(f"{o['id']} {o['logprob']:.3f}" for o in others)
-        print(f"{token:8} {logprob:8.3f}   {row}")
+    print(f"{'id':>8} {'logprob':>8}  {'text':<14} alternatives")
+    columns = (each[key] for key in ("ids", "logprobs", "tokens", "alternatives"))
+    for token, logprob, text, others in zip(*columns, strict=True):
+        row = "  ".join(
+            f"{o['id']} {output.quoted(o['text'])} {o['logprob']:.3f}" for o in others
+        )
+        print(f"{token:8} {logprob:8.3f}  {output.quoted(text):<14} {row}")

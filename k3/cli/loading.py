@@ -1,11 +1,13 @@
 """A verb's model and tokenizer: `MODEL`, `--dtype`, `--device` and `--experts` read."""
 
+import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k3.cli import settings
-from k3.errors import RequestError
+from k3.errors import CheckpointError, RequestError
 
 if TYPE_CHECKING:
     import torch
@@ -14,7 +16,16 @@ if TYPE_CHECKING:
     from k3.model import Model
 
 DTYPES = ("auto", "float64", "float32", "bfloat16")
-EXPERTS = ("packed", "dequantized", "mmap")
+# Dense is what convert and the checkpoint call dequantized experts.
+EXPERTS = {
+    "packed": "packed",
+    "dequantized": "dequantized",
+    "dense": "dequantized",
+    "mmap": "mmap",
+}
+DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+# Configurations that need no files: nobody's disk holds them by chance.
+CONFIGS = ("released", "paper")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +50,42 @@ class Loaded:
         return self.tokenizer
 
 
-def load(model: str, *, dtype: str, device: str, experts: str) -> Loaded:
-    """Locate and load a checkpoint as the options say."""
-    from k3.checkpoint.load import load as load_model
-    from k3.checkpoint.locate import locate
-
+def check(dtype: str, device: str, experts: str) -> None:
+    """Refuse words that mean nothing, before anything slow is imported."""
     settings.one_of("--dtype", dtype, DTYPES)
     settings.one_of("--experts", experts, EXPERTS)
-    path = locate(model)
+    if not DEVICE.fullmatch(device):
+        raise RequestError(
+            f"--device must be auto, cpu, cuda or cuda:N: got {device!r}; choose one"
+        )
+
+
+def find(model: str, *, perhaps_text: bool = False) -> Path:
+    """The folder of MODEL; a word that names none may be a text without its -p."""
+    from k3.checkpoint.locate import locate
+
+    if model in CONFIGS and not Path(model).exists():
+        raise CheckpointError(
+            f"{' and '.join(CONFIGS)} are configs without weights, which only "
+            f"k3 inspect reads: got {model}; give a folder that holds weights, or tiny"
+        )
+    try:
+        return locate(model)
+    except CheckpointError as error:
+        if not perhaps_text or Path(model).exists():
+            raise
+        raise CheckpointError(
+            f"{error}; for a text write -p {shlex.quote(model)}"
+        ) from error
+
+
+def load(path: Path, *, dtype: str, device: str, experts: str) -> Loaded:
+    """Load a checkpoint as the options say."""
+    from k3.checkpoint.load import load as load_model
+
     where = pick_device(device)
     chosen = pick_dtype(dtype, where)
-    loaded = load_model(path, dtype=chosen, device=where, experts=experts)
+    loaded = load_model(path, dtype=chosen, device=where, experts=EXPERTS[experts])
     return Loaded(path, loaded, tokenizer(path))
 
 
@@ -68,15 +104,7 @@ def pick_device(device: str) -> str:
 
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        kind = torch.device(device).type
-    except RuntimeError:
-        kind = ""
-    if kind not in ("cpu", "cuda"):
-        raise RequestError(
-            f"--device must be auto, cpu, cuda or cuda:N: got {device!r}; choose one"
-        )
-    if kind == "cuda" and not torch.cuda.is_available():
+    if device.startswith("cuda") and not torch.cuda.is_available():
         raise RequestError(
             "--device cuda needs a GPU that torch can use: none is visible here; "
             "use --device cpu"

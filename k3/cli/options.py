@@ -4,12 +4,38 @@ from typing import Annotated
 
 import typer
 
+from k3.cli import request, settings
+
+# The settings of a recipe: k3.train.recipe.SETTINGS.
+RECIPE_KEYS = (
+    "seed",
+    "steps",
+    "batch",
+    "tokens",
+    "learning_rate",
+    "warmup",
+    "decay",
+    "weight_decay",
+    "beta1",
+    "beta2",
+    "clip",
+    "bias_rate",
+    "workers",
+    "log_steps",
+    "checkpoint_minutes",
+    "window",
+)
+
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A checkpoint folder, or tiny.")
 ]
 Prompts = Annotated[
     list[str] | None,
-    typer.Option("-p", "--prompt", help="Text to continue; may be repeated."),
+    typer.Option(
+        "-p",
+        "--prompt",
+        help="Text to continue; may be repeated. Without it a pipe's text is read.",
+    ),
 ]
 Ids = Annotated[str, typer.Option(metavar="1,2,3", help="Token ids instead of text.")]
 Images = Annotated[
@@ -23,9 +49,25 @@ Stream = Annotated[bool, typer.Option(help="Print the text as it comes.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON value and nothing else.")
 ]
+JsonLines = Annotated[
+    bool, typer.Option("--json", help="Print one JSON value a line, one an answer.")
+]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set one value; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set a value that has no flag of its own in the command; may be repeated. "
+        f"Keys: {', '.join(request.DEFAULTS)}.",
+    ),
+]
+SetRecipe = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help=f"Set one value; may be repeated. Keys: {', '.join(RECIPE_KEYS)}.",
+    ),
 ]
 Dtype = Annotated[
     str,
@@ -33,9 +75,16 @@ Dtype = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Experts = Annotated[
-    str, typer.Option(help="packed (MXFP4 in memory), dequantized or mmap.")
+    str, typer.Option(help="packed (MXFP4 in memory), dequantized (dense) or mmap.")
 ]
-MaxTokens = Annotated[int, typer.Option(help="Stop after this many tokens; 0 is none.")]
+MaxTokens = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        parser=settings.tokens("--max-tokens"),
+        help="Stop after this many tokens; 0 is none.",
+    ),
+]
 Temperature = Annotated[
     float, typer.Option(help="0 takes the most likely token, 1 draws as trained.")
 ]
@@ -75,7 +124,13 @@ ModelOrConfig = Annotated[
     ),
 ]
 ContextTokens = Annotated[
-    int, typer.Option("--tokens", help="Context length for the memory figures.")
+    int,
+    typer.Option(
+        "--tokens",
+        metavar="N",
+        parser=settings.tokens("--tokens"),
+        help="Context length for the memory figures: 4096, 100k, 1M.",
+    ),
 ]
 Source = Annotated[
     str, typer.Argument(metavar="SRC", help="A checkpoint folder, or tiny.")
@@ -85,7 +140,9 @@ Target = Annotated[
 ]
 Storage = Annotated[
     str,
-    typer.Option("--experts", help="packed (MXFP4), dense (bfloat16), or keep."),
+    typer.Option(
+        "--experts", help="packed (MXFP4), dense (dequantized, bfloat16), or keep."
+    ),
 ]
 MaxShard = Annotated[
     str, typer.Option(metavar="SIZE", help="Most bytes in a file: 500MB, 5GB.")

@@ -1,8 +1,10 @@
 """Prompts from the command line: texts, ids and pictures as token ids and rows."""
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from k3.cli import output
 from k3.cli.loading import Loaded
 from k3.errors import RequestError
 
@@ -22,19 +24,78 @@ class Prompt:
     features: "Tensor | None" = None
 
 
-def read(loaded: Loaded, texts: list[str], ids: str, images: list[str]) -> list[Prompt]:
-    """The prompts that the options give; without any, the built-in example."""
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What the command and its standard input say: texts or ids, and pictures."""
+
+    texts: list[str]
+    ids: str
+    images: list[str]
+
+
+def typed(texts: list[str] | None, ids: str, images: list[str] | None) -> Typed:
+    """The texts given, else standard input, else the example; none beside ids.
+
+    At a terminal standard input is not read.
+    """
+    given = Typed(texts or [], ids, images or [])
+    _check(given.texts, ids, given.images)
+    if given.texts or ids:
+        return given
+    piped = _piped()
+    if piped or given.images:
+        return Typed([piped or ""], "", given.images)
+    if piped is not None:
+        output.warn(f"no -p, and nothing on standard input: {EXAMPLE!r} is continued")
+    return Typed([EXAMPLE], "", [])
+
+
+def read(loaded: Loaded, given: Typed) -> list[Prompt]:
+    """The same as ids and image rows."""
+    if given.images:
+        text = given.texts[0] if given.texts else ""
+        return [_with_pictures(loaded, text, given.ids, given.images)]
+    if given.ids:
+        return [Prompt("", parse_ids(given.ids))]
+    return [Prompt(text, loaded.encode(text)) for text in given.texts]
+
+
+def line(text: str) -> str:
+    """A text of standard input without the line end that closes it."""
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def not_utf8(error: UnicodeDecodeError) -> RequestError:
+    """The sentence for bytes on standard input that are no text."""
+    return RequestError(
+        f"standard input must be text in {error.encoding}: got byte "
+        f"0x{error.object[error.start]:02x}; convert it first"
+    )
+
+
+def _piped() -> str | None:
+    """What standard input holds; None at a terminal."""
+    if sys.stdin is None:
+        return ""
+    try:
+        return None if sys.stdin.isatty() else line(sys.stdin.read())
+    except UnicodeDecodeError as error:
+        raise not_utf8(error) from error
+    except (OSError, ValueError):
+        # Closed, or nothing that can be read: as good as empty.
+        return ""
+
+
+def _check(texts: list[str], ids: str, images: list[str]) -> None:
+    """Refuse what cannot be one request, and ids that are none."""
+    if ids:
+        parse_ids(ids)
     if texts and ids:
         raise RequestError("a prompt is text or ids: got both -p and --ids; drop one")
     if images and len(texts) > 1:
         raise RequestError(
             f"pictures go with one prompt: got {len(texts)}; give -p once"
         )
-    if images:
-        return [_with_pictures(loaded, texts[0] if texts else "", ids, images)]
-    if ids:
-        return [Prompt("", parse_ids(ids))]
-    return [Prompt(text, loaded.encode(text)) for text in texts or [EXAMPLE]]
 
 
 def parse_ids(text: str) -> list[int]:

@@ -1,32 +1,84 @@
-"""The sampling options of a verb as one checked value."""
+"""The sampling options of a verb, checked before torch is imported."""
 
-import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from k3.cli import settings
+import typer
+
+from k3.cli import loading, settings
 from k3.errors import RequestError
 
 if TYPE_CHECKING:
     from k3.model.generate import GenerateOptions
 
+# The fields of GenerateOptions with their defaults: what --set takes.
+DEFAULTS: dict[str, Any] = {
+    "max_tokens": 128,
+    "temperature": 1.0,
+    "top_p": 0.95,
+    "top_k": 0,
+    "min_p": 0.0,
+    "seed": 0,
+    "stop": (),
+    "stop_ids": (),
+    "ignore_eos": False,
+    "logprobs": 0,
+}
+# Where a field is not called as the parameter of the verb is.
+PARAMETERS = {"stop_ids": "stop_id"}
+Rule = Callable[[Any], bool]
+_COUNT: tuple[str, Rule] = ("at least 0", lambda value: value >= 0)
+# GenerateOptions holds these rules too; here they cost no import.
+RULES: list[tuple[str, str, Rule]] = [
+    ("max_tokens", *_COUNT),
+    ("temperature", "at least 0 and finite", lambda value: 0 <= value < math.inf),
+    ("top_p", "above 0 and at most 1", lambda value: 0 < value <= 1),
+    ("top_k", *_COUNT),
+    ("min_p", "at least 0 and at most 1", lambda value: 0 <= value <= 1),
+    ("seed", "from 0 to 2^63 - 1", lambda value: 0 <= value < 2**63),
+    ("stop", "texts of at least one character", lambda value: "" not in value),
+    ("logprobs", *_COUNT),
+]
 
-def generate_options(params: Mapping[str, Any]) -> "GenerateOptions":
-    """What the verb's options and its `--set` ask for; `--set` wins."""
+
+def values(context: typer.Context, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What the verb's options and its `--set` ask for, each given once."""
+    loading.check(params["dtype"], params["device"], params["experts"])
+    given = {key: params.get(PARAMETERS.get(key, key)) for key in DEFAULTS}
+    found = {key: value for key, value in given.items() if value is not None}
+    found |= {key: tuple(found.get(key, ())) for key in ("stop", "stop_ids")}
+    extra = settings.parse(params.get("settings") or [])
+    settings.refuse_unknown(extra, DEFAULTS)
+    _refuse_double(context, extra)
+    found |= {key: _fit(key, value, DEFAULTS[key]) for key, value in extra.items()}
+    wrong = [
+        f"{key} must be {rule}: got {found[key]!r}"
+        for key, rule, holds in RULES
+        if key in found and not holds(found[key])
+    ]
+    if wrong:
+        raise RequestError("; ".join(wrong))
+    return found
+
+
+def options(found: Mapping[str, Any]) -> "GenerateOptions":
+    """The checked values as generation takes them."""
     from k3.model.generate import GenerateOptions
 
-    fields = {
-        field.name: field.default for field in dataclasses.fields(GenerateOptions)
-    }
-    values = {name: params[name] for name in fields if params.get(name) is not None}
-    values |= {
-        "stop": tuple(params.get("stop") or ()),
-        "stop_ids": tuple(params.get("stop_id") or ()),
-    }
-    extra = settings.parse(params.get("settings") or [])
-    settings.refuse_unknown(extra, fields)
-    values |= {key: _fit(key, value, fields[key]) for key, value in extra.items()}
-    return GenerateOptions(**values)
+    return GenerateOptions(**found)
+
+
+def _refuse_double(context: typer.Context, keys: Iterable[str]) -> None:
+    """A key of `--set` whose own flag was typed too has no one meaning."""
+    for key in keys:
+        name = PARAMETERS.get(key, key)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            flag = "--" + name.replace("_", "-")
+            raise RequestError(
+                f"a value is given once: got --set {key} and {flag}; drop one of them"
+            )
 
 
 def _fit(key: str, value: Any, default: Any) -> Any:

@@ -2,10 +2,13 @@
 
 import difflib
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from k3.errors import RequestError
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6}
 
 
 def parse(pairs: Iterable[str]) -> dict[str, Any]:
@@ -31,6 +34,23 @@ def one_of(option: str, value: str, allowed: Iterable[str]) -> str:
             f"{option} must be one of {', '.join(words)}: got {value!r}; choose one"
         )
     return value
+
+
+def tokens(option: str) -> Callable[[str | int], int]:
+    """A reader of the option's number of tokens: 4096, 100k or 1M."""
+
+    def read(given: str | int) -> int:
+        text = str(given).strip()
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKM]?)", text)
+        count = float(found[1]) * _UNITS[found[2].lower()] if found else -1.0
+        if count < 0 or not count.is_integer():
+            raise RequestError(
+                f"{option} needs a whole number of tokens, such as 4096, 100k or 1M: "
+                f"got {text!r}"
+            )
+        return int(count)
+
+    return read
 
 
 def _pair(text: str) -> tuple[str, Any]:

@@ -2,11 +2,15 @@
 
 import dataclasses
 import shlex
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from k3.cli import options, output, settings
+
+if TYPE_CHECKING:
+    from k3.train.pretrain import Result
 
 RECIPES = ("tiny",)
 
@@ -23,7 +27,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run that is in the folder.")
     ] = False,
-    values: options.Set = None,
+    values: options.SetRecipe = None,
     json: options.Json = False,
 ) -> None:
     """Train on the standard library's text; write a checkpoint with its card.
@@ -35,21 +39,46 @@ def train(
     """
     settings.one_of("RECIPE", recipe, RECIPES)
     from k3 import recipes
-    from k3.train import pretrain
 
     chosen = getattr(recipes, recipe)().set(settings.parse(values or []))
     folder = out or f"runs/{recipe}"
-    result = pretrain.run(
-        chosen, folder, resume=resume, quiet=json, command=command(recipe, out, values)
-    )
+    from k3.train import pretrain
+
+    typed = command(recipe, out, values)
+    try:
+        result = pretrain.run(chosen, folder, resume=resume, quiet=json, command=typed)
+    except KeyboardInterrupt:
+        raise output.Interrupted(left(Path(folder), chosen.steps, typed)) from None
     if json:
         output.json_value(dataclasses.asdict(result))
         return
-    print(f"{result.steps} steps, {result.tokens:,} tokens, {result.seconds:.0f} s")
+    show(result, folder)
+
+
+def show(result: "Result", folder: str) -> None:
+    """What the run was and gave, and what to type next."""
+    print(
+        f"{result.steps} steps, {result.tokens:,} tokens, {result.seconds:.0f} s "
+        f"of steps, {result.total_seconds:.0f} s in all"
+    )
     print(f"held-out text: {result.bits_per_byte:.3f} bits per byte")
     print(f"xz -9 {result.xz:.3f}, order-5 Kneser-Ney {result.kneser_ney:.3f}")
     print(f"written: {folder} (its card is README.md)")
-    print(f"try: k3 generate {folder}")
+    print(f'try: k3 generate {folder} -p "Return True if" --temperature 0.7')
+
+
+def left(folder: Path, steps: int, typed: str) -> str:
+    """What an interrupted run leaves behind, and the command that goes on."""
+    from k3.train import snapshot
+
+    if not (folder / snapshot.FILE_NAME).is_file():
+        return f"no snapshot in {folder} yet; empty the folder and start again"
+    step = int(snapshot.read(folder)[1]["step"])
+    missing = "the scores" if step >= steps else f"{steps - step} steps and the scores"
+    there = f"{folder} holds the snapshot of step {step} of {steps}"
+    if step >= steps and (folder / "model.safetensors.index.json").is_file():
+        there += " and the checkpoint, which k3 generate reads"
+    return f"{there}; {missing} are missing, this goes on: {typed} --resume"
 
 
 def command(recipe: str, out: str, values: list[str] | None) -> str:

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from k3 import errors
-from k3.cli import app
+from k3.cli import app, output
 
 VERBS = ["generate", "chat", "inspect", "compare", "convert", "train", "env"]
 VERBS += ["prove", "graph"]
@@ -50,7 +50,8 @@ def test_the_help_of_a_verb_opens_with_examples_and_knows_json(k3, verb):
 
 def test_no_arguments_print_the_help(k3):
     found = k3()
-    assert "generate" in found.out + found.err
+    assert (found.code, found.err) == (0, "")
+    assert "generate" in found.out
 
 
 def test_the_version(k3):
@@ -62,7 +63,13 @@ def test_the_version(k3):
     [
         (["nothing"], "No such command 'nothing'"),
         (["generate", "--nothing"], "k3 generate --help lists what there is"),
-        (["generate", "--top-k", "many"], "Invalid value for '--top-k'"),
+        (
+            ["generate", "--top-k", "many"],
+            "--top-k needs a whole number: got 'many'; k3",
+        ),
+        (["generate", "--temperature", "x"], "--temperature needs a number: got 'x'; "),
+        (["generate", "--stop-id", "1.5"], "--stop-id needs a whole number"),
+        (["inspect", "--tokens", "many"], "such as 4096, 100k or 1M: got 'many'"),
         (["generate", "/no/such/folder"], "no directory '/no/such/folder'"),
         (["compare"], "GOLDEN.npz"),
     ],
@@ -74,6 +81,11 @@ def test_usage_errors_are_one_sentence_and_exit_2(k3, arguments, message):
     assert message in found.err
     assert found.err.startswith("k3: ")
     assert "Traceback" not in found.err
+    assert len(found.err.splitlines()) == 1
+    assert ". " not in found.err
+    again = k3(*arguments, "--json")
+    assert (again.code, again.json["ok"]) == (2, False)
+    assert f"k3: {again.json['error']}\n" == again.err
 
 
 def raising(monkeypatch, error):
@@ -102,8 +114,36 @@ def test_an_error_of_ours_is_its_sentence(k3, monkeypatch, kind):
 def test_an_interruption_exits_130(k3, monkeypatch):
     raising(monkeypatch, KeyboardInterrupt())
     found = k3("env")
-    assert found.code == 130
-    assert "interrupted" in found.err
+    assert (found.code, found.out, found.err) == (130, "", "\nk3: interrupted\n")
+
+
+def test_an_interruption_may_say_what_is_left(k3, monkeypatch):
+    raising(monkeypatch, output.Interrupted("half is there"))
+    found = k3("env", "--json")
+    assert found.err == "\nk3: interrupted: half is there\n"
+    assert found.json == {"ok": False, "error": "interrupted: half is there"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate", "--dtype", "int8"],
+        ["generate", "--temperature", "-1"],
+        ["generate", "--set", "top_k=many"],
+        ["generate", "--ids", "1,b"],
+        ["generate", "/no/such/folder"],
+        ["chat", "--device", "tpu"],
+        ["compare", "--experts", "none", "x.npz"],
+        ["convert", "tiny", "/tmp/x", "--experts", "none"],
+    ],
+)
+def test_wrong_values_are_refused_before_torch_is_imported(arguments):
+    code = (
+        f"import sys; from k3.cli import main; code = main({arguments!r}); "
+        "print(code, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "2 False\n"
 
 
 def test_an_error_that_is_nobodys_fault_but_ours_keeps_its_traceback(k3, monkeypatch):
@@ -122,7 +162,7 @@ def test_signals_end_a_waiting_chat_with_130(checkpoint, number):
     )
     chat.stdin.write(b"a line\n")
     chat.stdin.flush()
-    # The answer's line end says that the model is loaded and chat waits again.
+    # The title says that the model is loaded; the answer takes less than the sleep.
     os.read(chat.stdout.fileno(), 1)
     time.sleep(0.3)
     chat.send_signal(number)

@@ -66,3 +66,23 @@ def test_a_pipe_ends_at_a_refusal(k3, checkpoint, typed):
     found = k3("chat", checkpoint)
     assert found.code == 2
     assert "must fit max_position_embeddings" in found.err
+
+
+def test_answers_of_a_pipe_stand_under_their_lines(k3, checkpoint, typed):
+    typed("ab\ncd\n")
+    found = k3("chat", checkpoint, "--max-tokens", 2)
+    assert found.out.startswith("== ab\n")
+    assert "\n== cd\n" in found.out
+
+
+def test_a_pipe_that_is_no_text_is_refused(k3, checkpoint, monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(b"\xff\n"), encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", stream)
+    found = k3("chat", checkpoint)
+    assert found.code == 2
+    assert "standard input must be text in utf-8" in found.err
+
+
+def test_the_help_says_that_json_is_a_value_a_line(k3, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "one JSON value a line" in k3("chat", "--help").out

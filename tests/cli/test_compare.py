@@ -42,3 +42,21 @@ def test_a_file_without_weights_needs_a_model(k3, golden):
 
 def test_three_names_are_too_many(k3):
     assert "compare takes [MODEL] GOLDEN.npz" in k3("compare", "a", "b", "c").err
+
+
+def test_a_folder_alone_is_told_which_file_to_add(k3, golden):
+    found = k3("compare", golden)
+    assert found.code == 2
+    assert f"add it: k3 compare {golden} {golden}/golden.npz" in found.err
+    assert "add it: k3 compare tiny GOLDEN.npz, a file" in k3("compare", "tiny").err
+
+
+def test_the_file_comes_last(k3, golden):
+    found = k3("compare", f"{golden}/golden.npz", golden)
+    assert f"write k3 compare {golden} {golden}/golden.npz" in found.err
+
+
+def test_numbers_of_another_model_are_said_once(k3, golden):
+    found = k3("compare", "tiny", f"{golden}/golden.npz")
+    assert (found.code, found.out) == (2, "")
+    assert "golden numbers must be of the same model" in found.err

@@ -31,3 +31,9 @@ def test_a_missing_extra_comes_with_its_command():
             "install": f"{sys.executable} -m pip install 'no-such-package>=3'",
         }
     }
+
+
+def test_versions_come_first(k3):
+    words = [line.split()[0] for line in k3("env").out.splitlines()]
+    assert words.index("torch") < words.index("threads")
+    assert words[:2] == ["k3", "python"]

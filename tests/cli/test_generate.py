@@ -1,6 +1,15 @@
 """k3 generate: text, ids, pictures, batches, JSON."""
 
+import dataclasses
+import io
+import shlex
+
 import pytest
+
+from k3.cli import prompts, request
+from k3.data.tokenizer import Tokenizer
+from k3.errors import RequestError
+from k3.model.generate import GenerateOptions
 
 PIL = pytest.importorskip("PIL.Image")
 
@@ -25,6 +34,10 @@ def test_json_holds_the_request_and_the_answer(k3, checkpoint):
     assert done["prompt_ids"] == [97, 98, 99]
     assert len(done["ids"]) == len(done["logprobs"]) == 4
     assert [len(each) for each in done["alternatives"]] == [2, 2, 2, 2]
+    decode = Tokenizer.load(checkpoint).decode
+    for each in [each for row in done["alternatives"] for each in row]:
+        assert each["text"] == decode([each["id"]])
+    assert done["tokens"] == [decode([i]) for i in done["ids"]]
     assert done["finish"] == "length"
     assert value["tokens_per_second"] > 0
 
@@ -56,6 +69,9 @@ def test_log_probabilities_are_printed_a_line_a_token(k3, checkpoint):
     found = k3("generate", checkpoint, *arguments)
     rows = found.out.splitlines()[-3:]
     assert all(float(row.split()[1]) < 0 for row in rows)
+    heading = found.out.splitlines()[-4]
+    assert heading.split() == ["id", "logprob", "text", "alternatives"]
+    assert all(row[heading.index("text")] == '"' for row in rows)
 
 
 def test_nothing_may_be_asked_for(k3, checkpoint):
@@ -103,6 +119,8 @@ def test_pictures_go_where_ids_name_the_placeholder(k3, golden, tmp_path):
         (["--temperature", "-1"], "temperature must be at least 0"),
         (["--dtype", "int8"], "--dtype must be one of"),
         (["--experts", "none"], "--experts must be one of"),
+        (["--top-p", "0"], "top_p must be above 0 and at most 1: got 0"),
+        (["--max-tokens", "1.5"], "--max-tokens needs a whole number of tokens"),
         (["--device", "tpu"], "--device must be auto, cpu"),
         (["--set", "top_q=1"], "did you mean top_"),
         (["--set", "top_k"], "--set needs KEY=VALUE"),
@@ -120,7 +138,140 @@ def test_text_without_a_tokenizer_says_what_to_do(k3, golden):
     assert "token ids with --ids 1,2,3" in k3("generate", golden, "-p", "x").err
 
 
-def test_set_wins_over_the_option(k3, checkpoint):
-    arguments = ["-p", "x", "--max-tokens", 9, "--set", "max_tokens=2", "--ignore-eos"]
-    found = k3("generate", checkpoint, *arguments, "--json")
+def test_set_gives_a_value_that_no_flag_gives(k3, checkpoint):
+    arguments = ["-p", "x", "--set", "max_tokens=2", "--ignore-eos", "--json"]
+    found = k3("generate", checkpoint, *arguments)
     assert len(found.json["completions"][0]["ids"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "flag"),
+    [("max_tokens=64", "--max-tokens=64"), ("stop_ids=3", "--stop-id=3")],
+)
+def test_a_value_is_given_once(k3, checkpoint, key, flag):
+    found = k3("generate", checkpoint, "-p", "x", "--set", key, flag)
+    name = key.split("=")[0]
+    assert found.code == 2
+    assert f"got --set {name} and {flag.split('=')[0]}; drop one" in found.err
+
+
+def test_the_help_lists_what_can_be_set(k3, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    keys = [field.name for field in dataclasses.fields(GenerateOptions)]
+    assert ", ".join(keys) in k3("generate", "--help").out
+
+
+def test_the_rules_of_the_program_are_those_of_the_library():
+    given = {field.name: field.default for field in dataclasses.fields(GenerateOptions)}
+    assert given == request.DEFAULTS
+    for key, _, holds in request.RULES:
+        for value in (("",), ("a",)) if key == "stop" else EDGES[type(given[key])]:
+            try:
+                GenerateOptions(**{key: value})
+            except RequestError:
+                assert not holds(value), (key, value)
+            else:
+                assert holds(value), (key, value)
+
+
+EDGES = {
+    int: (-1, 0, 1, 2**63 - 1, 2**63),
+    float: (-0.1, 0.0, 0.5, 1.0, 1.5, float("inf"), float("nan")),
+}
+
+
+@pytest.fixture
+def piped(monkeypatch):
+    def put(data):
+        stream = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
+        monkeypatch.setattr("sys.stdin", stream)
+
+    return put
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_text_of_a_pipe_is_the_prompt(k3, checkpoint, piped, end):
+    piped(f"ab\nc{end}".encode())
+    found = k3("generate", checkpoint, "--max-tokens", 1, "--json")
+    assert found.json["completions"][0]["prompt"] == "ab\nc"
+    assert found.err == ""
+
+
+@pytest.mark.parametrize("data", [b"", b"\n"])
+def test_an_empty_pipe_leaves_the_example_and_says_so(k3, checkpoint, piped, data):
+    piped(data)
+    found = k3("generate", checkpoint, "--max-tokens", 1, "--json")
+    assert found.json["completions"][0]["prompt"] == prompts.EXAMPLE
+    assert f"nothing on standard input: {prompts.EXAMPLE!r} is continued" in found.err
+
+
+@pytest.mark.parametrize("option", [["-p", "x"], ["--ids", "1"]])
+def test_a_prompt_leaves_the_pipe_alone(k3, checkpoint, piped, option):
+    piped(b"\xff")
+    assert k3("generate", checkpoint, *option, "--max-tokens", 1).code == 0
+
+
+def test_a_pipe_that_is_no_text_is_refused(k3, checkpoint, piped):
+    piped(b"ab\xff")
+    found = k3("generate", checkpoint)
+    assert (found.code, found.out) == (2, "")
+    assert "standard input must be text in utf-8: got byte 0xff" in found.err
+
+
+def test_a_pipes_text_goes_with_pictures(k3, checkpoint, piped, tmp_path):
+    PIL.new("RGB", (28, 28)).save(tmp_path / "a.png")
+    for data, last in ((b"x", ord("x")), (b"", None)):
+        piped(data)
+        picture = ["--image", tmp_path / "a.png", "--max-tokens", 1, "--json"]
+        done = k3("generate", checkpoint, *picture).json["completions"][0]
+        assert (done["prompt_ids"][-1] == ord("x")) == (last is not None)
+
+
+@pytest.mark.parametrize("model", ["The with statement", "nothing"])
+def test_a_text_in_the_place_of_the_model(k3, model):
+    found = k3("generate", model)
+    assert found.code == 2
+    assert f"for a text write -p {shlex.quote(model)}" in found.err
+    assert "-p" not in k3("generate", model, "-p", "x").err
+
+
+@pytest.mark.parametrize("name", ["paper", "released"])
+@pytest.mark.parametrize("verb", [["generate"], ["chat"], ["convert", "/tmp/new"]])
+def test_configs_have_no_weights(k3, name, verb):
+    found = k3(verb[0], name, *verb[1:])
+    assert found.code == 2
+    assert f"configs without weights, which only k3 inspect reads: got {name}" in (
+        found.err
+    )
+
+
+def test_dense_is_another_word_for_dequantized(k3, checkpoint):
+    arguments = ["-p", "abc", "--max-tokens", 5, "--temperature", 0, "--experts"]
+    dense = k3("generate", checkpoint, *arguments, "dense")
+    assert dense.code == 0
+    assert dense.out == k3("generate", checkpoint, *arguments, "dequantized").out
+
+
+def test_a_terminal_shows_the_prompt_dimmed(k3, checkpoint, monkeypatch):
+    common = ["generate", checkpoint, "-p", "abc", "--max-tokens", 3]
+    alone = k3(*common).out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert (
+        k3(*common).out
+        == k3(*common, "--no-stream").out
+        == (f"\x1b[2mabc\x1b[0m{alone}")
+    )
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert k3(*common).out == f"abc{alone}"
+
+
+def test_ids_in_the_place_of_text_are_explained(k3, golden, checkpoint):
+    arguments = ["--ids", "1,2", "--max-tokens", 2]
+    for more in ([], ["--no-stream"]):
+        assert (
+            "token ids are printed, not text"
+            in k3("generate", golden, *arguments, *more).err
+        )
+    assert k3("generate", checkpoint, *arguments).err == ""

@@ -31,3 +31,20 @@ def test_a_wrong_config_is_exit_1_with_every_wrong_field(k3, golden, tmp_path):
     assert found.code == 1
     assert "num_experts_per_token" in found.out
     assert "rms_norm_eps" in found.out
+
+
+def test_weights_and_one_sequence_are_added_up(k3):
+    found = k3("inspect", "released", "--tokens", "1M")
+    last = found.out.splitlines()[-1].strip()
+    assert last == (
+        "1.56 TB of weights as stored + 28.10 GB for one sequence = 1.59 TB"
+    )
+    value = k3("inspect", "tiny", "--tokens", "2k", "--json").json
+    assert value["run_bytes"] == (
+        value["tensors"]["nbytes"] + value["memory"]["sequence_bytes"]
+    )
+
+
+def test_the_paper_has_one_layer_more_than_the_release(k3):
+    assert "mtp, apart" in k3("inspect", "paper").out
+    assert "mtp" not in k3("inspect", "released").out

@@ -29,3 +29,17 @@ def test_unknown_keys_come_with_the_nearest_or_all():
         settings.refuse_unknown(["stepz"], ["steps", "seed"])
     with pytest.raises(RequestError, match="known: seed, steps"):
         settings.refuse_unknown(["qqqqqq"], ["steps", "seed"])
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("0", 0), ("4096", 4096), ("100k", 100_000), ("1M", 1_000_000), ("1.5k", 1500)],
+)
+def test_tokens_may_be_counted_in_thousands_and_millions(text, count):
+    assert settings.tokens("--tokens")(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "many", "-1", "1.5", "1G", "1 000", "k", "1e6"])
+def test_what_is_no_number_of_tokens(text):
+    with pytest.raises(RequestError, match="--tokens needs a whole number of tokens"):
+        settings.tokens("--tokens")(text)

@@ -1,8 +1,12 @@
 """k3 train: the recipe that it runs, and what it prints; the loop has its own tests."""
 
-import pytest
+from pathlib import Path
 
-from k3.train import pretrain
+import pytest
+import torch
+
+from k3.train import pretrain, snapshot
+from k3.train.recipe import SETTINGS
 
 
 @pytest.fixture
@@ -17,7 +21,8 @@ def runs(monkeypatch):
             steps=recipe.steps,
             tokens=recipe.steps * 2048,
             tokens_in_epoch=100_000,
-            seconds=9.5,
+            seconds=9.6,
+            total_seconds=31.2,
             bits_per_byte=2.25,
             xz=2.5,
             xz_alone=2.75,
@@ -62,3 +67,55 @@ def test_what_cannot_be_trained_is_refused(k3, runs, arguments, message):
     assert found.code == 2
     assert message in found.err
     assert runs == []
+
+
+def test_seconds_are_those_of_the_steps_and_of_all(k3, runs):
+    assert "10 s of steps, 31 s in all" in k3("train", "--set", "steps=3").out
+
+
+def test_the_help_lists_what_can_be_set(k3, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    assert ", ".join(SETTINGS) in k3("train", "--help").out
+
+
+@pytest.fixture
+def stopped(monkeypatch):
+    """A run that is interrupted after some of its steps."""
+
+    def stop(step, *files):
+        def run(recipe, out, **_):
+            out = Path(out)
+            out.mkdir(parents=True)
+            if step is not None:
+                snapshot.write(out, {"x": torch.zeros(1)}, {"step": step})
+            for file in files:
+                (out / file).touch()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(pretrain, "run", run)
+
+    return stop
+
+
+@pytest.mark.parametrize(
+    ("step", "files", "message"),
+    [
+        (None, [], "no snapshot in {out} yet; empty the folder and start again"),
+        (3, [], "snapshot of step 3 of 7; 4 steps and the scores are missing"),
+        (
+            7,
+            ["model.safetensors.index.json"],
+            "step 7 of 7 and the checkpoint, which k3 generate reads; the scores are",
+        ),
+    ],
+)
+def test_an_interruption_says_what_there_is(
+    k3, stopped, tmp_path, step, files, message
+):
+    stopped(step, *files)
+    out = tmp_path / "run"
+    found = k3("train", "tiny", "--out", out, "--set", "steps=7")
+    assert found.code == 130
+    assert message.format(out=out) in found.err
+    goes_on = f"k3 train tiny --out {out} --set steps=7 --resume"
+    assert found.err.rstrip().endswith(goes_on) == (step is not None)
