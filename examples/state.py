@@ -13,7 +13,9 @@ ids = torch.arange(40)[None]
 
 with torch.no_grad():
     whole = model(ids)
-    # The first 30 tokens at once, the others one by one.
+    # The first 30 tokens at once, the others one by one. keep_inputs=8 lets rewind take
+    # back up to 8 tokens. In this model that costs 126 kB once and 18.5 kB a token, in
+    # fp32; without rewind leave it at 0.
     _, state = model(ids[:, :30], state=model.init_state(1, keep_inputs=8))
     for position in range(30, 40):
         before = state.fork()

@@ -51,9 +51,9 @@ def run(
 ) -> Result:
     """Train a recipe into the directory `out` and judge the files that were written.
 
-    Leaves config, shards, index, tokenizer, generation config, README.md (the card),
-    metrics.jsonl and the last snapshot. `command` is quoted in the card. Unless
-    `quiet`, every stage says on standard error what it is and how long it took.
+    Leaves config, shards, index, tokenizer, generation config, README.md (the card,
+    which quotes `command`), metrics.jsonl and the last snapshot. Unless `quiet`,
+    every stage says on standard error what it is and how long it took.
     Raises: RequestError for a directory that holds another run.
     """
     began, directory = time.monotonic(), Path(out)
@@ -61,9 +61,8 @@ def run(
         corpus = corpora.stdlib()
     facts = {"recipe": recipe.to_dict(), "corpus": corpus.sha256}
     _open(directory, facts, resume)
-    with report.stage(
-        "reading the tokenizer" if resume else "training the tokenizer", quiet=quiet
-    ):
+    stage = "reading the tokenizer" if resume else "training the tokenizer"
+    with report.stage(stage, quiet=quiet):
         tokenizer = _tokenizer(recipe, corpus, directory, resume)
     with report.stage("encoding text", quiet=quiet):
         tokens = stream.tokens(corpus.train, tokenizer)
@@ -79,9 +78,7 @@ def run(
             report=tell,
         )
     package(model, directory)
-    result = _judge(
-        recipe, corpus, directory, at, tokens_in_epoch=len(tokens), quiet=quiet
-    )
+    result = _judge(recipe, corpus, directory, at, epoch=len(tokens), quiet=quiet)
     (directory / card.FILE_NAME).write_text(card.text(recipe, corpus, result, command))
     return dataclasses.replace(result, total_seconds=time.monotonic() - began)
 
@@ -113,7 +110,7 @@ def _judge(
     directory: Path,
     at: loop.Progress,
     *,
-    tokens_in_epoch: int,
+    epoch: int,
     quiet: bool,
 ) -> Result:
     """Score the files on the held-out text, as a user loads them."""
@@ -132,7 +129,7 @@ def _judge(
         directory=str(directory),
         steps=at.step,
         tokens=at.step * recipe.batch * recipe.tokens,
-        tokens_in_epoch=tokens_in_epoch,
+        tokens_in_epoch=epoch,
         seconds=at.seconds,
         bits_per_byte=bits,
         xz=xz,

@@ -34,6 +34,7 @@ def test_numbers_of_the_run(text):
         "30 minutes on 2 CPU threads",
         f"`{text.sha256}`",
         "`k3 train tiny --out DIR`",
+        'such as "Return True if" at temperature 0.7',
     ):
         assert part in found
     assert max(map(len, found.splitlines())) <= 110
