@@ -69,6 +69,7 @@ CONCEPTS = (
     "fill",
     "pull",
     "planner",
+    "remote",
     "lipschitz",
     "quantized",
     "embed",
