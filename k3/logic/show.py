@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from k3.logic.sorts import Sort
+from k3.logic.sorts import BOOL, Sort
 from k3.logic.terms import BINDERS, HINTS, Symbol, Term, make, open_body
 
 INFIX = {
@@ -18,17 +18,27 @@ INFIX = {
     "*": ("·", 7),
     "/": (" / ", 7),
 }
+IFF = (" ⇔ ", 0)
+# Names of λ by sort: equal functions are one term, so their hints are another's.
+LETTERS = {
+    "Int": ("i", "j", "k", "m", "n"),
+    "Real": ("x", "y", "z", "u", "v"),
+    "Bool": ("b", "c", "d"),
+    "Pair": ("p", "q", "r"),
+    "List": ("xs", "ys", "zs"),
+    "Fun": ("f", "g", "h"),
+}
 PARTS = {"fst": "₁", "snd": "₂"}
 
 
 def text(t: Term) -> str:
     """The term on one line."""
-    return _show(t, 0, {str(v.data) for v in t.free})
+    return _show(t, 0, _names(t))
 
 
 def statement(t: Term) -> str:
     """A theorem's statement: variables with their sorts, premises, conclusion."""
-    lines, used = [], {str(v.data) for v in t.free}
+    lines, used = [], _names(t)
     while t.op in ("forall", "=>"):
         if t.op == "=>":
             parts = t.args[0].args if t.args[0].op == "and" else t.args[:1]
@@ -41,12 +51,24 @@ def statement(t: Term) -> str:
     return "\n".join([*lines, f"  {_show(t, 0, used)}"])
 
 
+def _names(t: Term) -> set[str]:
+    return {str(v.data).split("#")[0] for v in t.free}
+
+
+def _letter(sort: Sort, taken: set[str]) -> str:
+    """The name of a bound variable of λ."""
+    small = (sort.name[:1].lower(),) if sort.head == "Named" else LETTERS[sort.head]
+    free = [name for name in small if name not in taken]
+    return free[0] if free else small[0]
+
+
 def _open(t: Term, used: set[str]) -> tuple[list[tuple[str, Sort]], Term]:
     assert isinstance(t.data, tuple)
     names: list[tuple[str, Sort]] = []
     for hint, sort in zip(HINTS[t.uid], t.data, strict=True):
-        name = hint
-        while name in used or name in {n for n, _ in names}:
+        taken = used | {n for n, _ in names}
+        name = _letter(sort, taken) if t.op == "lam" else hint
+        while name in taken:
             name += "′"
         names.append((name, sort))
     values = tuple(make("free", (), n, s) for n, s in names)
@@ -66,6 +88,8 @@ def _show(t: Term, outer: int, used: set[str]) -> str:
         sign, level = INFIX[t.op]
         right = level + (t.op in ("-", "/"))
         left = level + (t.op in ("=>", "cons", "=", "<=", "<"))
+        if t.op == "=" and t.args[0].sort == BOOL:
+            (sign, level), left, right = IFF, 5, 5
         first, *rest = t.args
         shown = [_show(first, left, used)]
         shown += [_show(a, max(right, level), used) for a in rest]
@@ -83,7 +107,7 @@ def _special(t: Term, outer: int, used: set[str]) -> str | None:
         return str(t.data) if small or not outer else f"({t.data})"
     if t.op == "-" and t.args[0].op == "lit" and not t.args[0].data:
         return f"−{_show(t.args[1], 8, used)}"
-    if t.op == "not" and t.args[0].op == "=":
+    if t.op == "not" and t.args[0].op == "=" and t.args[0].args[0].sort != BOOL:
         a, b = (_show(x, 5, used) for x in t.args[0].args)
         return f"{a} ≠ {b}" if outer <= 4 else f"({a} ≠ {b})"
     if t.op == "ite":

@@ -7,7 +7,6 @@ from k3.logic.analysis import EXP
 from k3.logic.auto import (
     by_induction,
     close,
-    exact,
     have,
     lemma,
     restate,
@@ -17,14 +16,12 @@ from k3.logic.auto import (
 )
 from k3.logic.constants import define
 from k3.logic.kernel import Thm
-from k3.logic.sorts import INT, REAL, fun, list_of, pair_of
+from k3.logic.sorts import REAL, list_of, pair_of
 from k3.logic.syntax import (
     conj,
-    eq,
     forall,
     fst,
     implies,
-    ite,
     lam,
     real,
     snd,
@@ -40,8 +37,15 @@ from k3.proof.reals import (
     product_pos,
     sigmoid_between,
 )
-from k3.proof.sums import SUM, sigma, sum_add, sum_pick, sum_scale
 from k3.proof.theorem import Theorem, Theorems
+from k3.proof.update import (
+    affine_mutants,
+    matrix_form_in_coordinates,
+    prove_affine,
+    prove_coordinates,
+    update_is_affine,
+    update_mutants,
+)
 
 floor, scale, logit = (var(v, REAL) for v in ("floor", "scale", "logit"))
 LOG_RETENTION = define(
@@ -148,98 +152,6 @@ def _prove_sixteen() -> Thm:
     return close([tokens], hyps, th)
 
 
-# ------------------------------------------------------------------ the update, Eq. 1
-
-n, i, j, m = (var(v, INT) for v in ("n", "i", "j", "m"))
-S = var("S", fun(INT, INT, REAL))
-alpha, k, v = (var(name, fun(INT, REAL)) for name in ("alpha", "k", "v"))
-beta = var("beta", REAL)
-
-
-def matrix_form(i: Term, j: Term) -> Term:
-    """Eq. 1: ((I − β k kᵀ) Diag(α) S + β k vᵀ) at row i, column j."""
-    eye = ite(eq(m, i), real(1), real(0))
-    return sigma(n, (eye - beta * k(i) * k(m)) * (alpha(m) * S(m, j)), m) + beta * k(
-        i
-    ) * v(j)
-
-
-def coordinates(i: Term, j: Term) -> Term:
-    """Decay, read with k, correct and write, at row i, column j."""
-    read = sigma(n, k(m) * (alpha(m) * S(m, j)), m)
-    return alpha(i) * S(i, j) - beta * k(i) * read + beta * k(i) * v(j)
-
-
-EVERY = [n, alpha, k, v, beta, S, i, j]
-
-
-def _update(left: Term, right: Term) -> Term:
-    inside = conj(n >= 0, i >= 0, i < n)
-    return forall(EVERY, implies(inside, eq(left, right)))
-
-
-def matrix_form_in_coordinates() -> Term:
-    """Eq. 1 as a matrix product is decay, then read with k, then correct and write."""
-    return _update(matrix_form(i, j), coordinates(i, j))
-
-
-@lemma
-def _prove_coordinates() -> Thm:
-    hyps = suppose(conj(n >= 0, i >= 0, i < n))
-    row = alpha(m) * S(m, j)
-    read = lam([m], k(m) * row)
-    pick = lam([m], ite(eq(m, i), row, real(0)))
-    split = ite(eq(m, i), row, real(0)) + (-(beta * k(i))) * (k(m) * row)
-    eye = ite(eq(m, i), real(1), real(0))
-    body = (eye - beta * k(i) * k(m)) * row
-    same = kernel.abstract([m], have(eq(body, split)))
-    whole = kernel.congr(SUM(lam([m], body), n), same, kernel.refl(n))
-    factor = -(beta * k(i))
-    added = use(sum_add()(n, pick, lam([m], factor * (k(m) * row))), *hyps)
-    scaled = use(sum_scale()(n, factor, read), *hyps)
-    picked = use(sum_pick()(n, i, lam([m], row)), *hyps)
-    goal = eq(matrix_form(i, j), coordinates(i, j))
-    th = exact(goal, whole, added, scaled, picked)
-    return close(EVERY, hyps, th)
-
-
-def update_is_affine() -> Term:
-    """On each value column the update is S ↦ g + T S with T = (I − β k kᵀ) Diag(α) and
-    g = β k v: the affine maps of context parallelism.
-    """
-    return _update(matrix_form(i, j), _affine())
-
-
-def _affine() -> Term:
-    eye = ite(eq(m, i), real(1), real(0))
-    T = (eye - beta * k(i) * k(m)) * alpha(m)
-    return beta * k(i) * v(j) + sigma(n, T * S(m, j), m)
-
-
-@lemma
-def _prove_affine() -> Thm:
-    eye = ite(eq(m, i), real(1), real(0))
-    factor = eye - beta * k(i) * k(m)
-    same = kernel.ring(factor * (alpha(m) * S(m, j)), factor * alpha(m) * S(m, j))
-    whole = SUM(lam([m], factor * (alpha(m) * S(m, j))), n)
-    sums = kernel.congr(whole, kernel.abstract([m], same), kernel.refl(n))
-    hyps = suppose(conj(n >= 0, i >= 0, i < n))
-    th = exact(eq(matrix_form(i, j), _affine()), sums)
-    return close(EVERY, hyps, th)
-
-
-def _update_mutants() -> Mapping[str, Term]:
-    late = sigma(n, k(m) * S(m, j), m)
-    after = alpha(i) * (S(i, j) - beta * k(i) * late) + beta * k(i) * v(j)
-    unread = alpha(i) * S(i, j) + beta * k(i) * v(j)
-    swapped = coordinates(i, j) - beta * k(i) * v(j) + beta * k(j) * v(i)
-    return {
-        "decay after correction": _update(matrix_form(i, j), after),
-        "no correction": _update(matrix_form(i, j), unread),
-        "key and value exchanged": _update(matrix_form(i, j), swapped),
-    }
-
-
 def _retention_mutants() -> Mapping[str, Term]:
     value = RETENTION(floor, scale, logit)
     free = conj(EXP(floor) < value, value < 1)
@@ -256,17 +168,38 @@ def _decay_mutants() -> Mapping[str, Term]:
     return {"seventeen tokens": forall([tokens], wrong)}
 
 
+def _released_mutants() -> Mapping[str, Term]:
+    value, every = RETENTION(real(-5), scale, logit), [scale, logit]
+    return {
+        "a floor of −4": forall(every, EXP(real(-4)) < value),
+        "at most one half": forall(every, value * 2 <= 1),
+    }
+
+
+def _chunk_mutants() -> Mapping[str, Term]:
+    value, every = _decay(floor, tokens), [floor, tokens]
+    below = floor * _count(tokens) <= value
+    return {
+        "one token fewer": forall(
+            every, implies(floor < 0, floor * (_count(tokens) - 1) <= value)
+        ),
+        "strictly below 0": forall(every, implies(floor < 0, value < 0)),
+        "a floor of any sign": forall(every, below),
+    }
+
+
 THEOREMS: Theorems = {
     "matrix_form_in_coordinates": Theorem(
         statement=matrix_form_in_coordinates,
-        proof=_prove_coordinates,
+        proof=prove_coordinates,
         scope="all key widths, all reals",
-        mutants=_update_mutants,
+        mutants=update_mutants,
     ),
     "update_is_affine": Theorem(
         statement=update_is_affine,
-        proof=_prove_affine,
-        scope="all key widths, all reals",
+        proof=prove_affine,
+        scope="all key and value widths, all reals",
+        mutants=affine_mutants,
     ),
     "retention_between": Theorem(
         statement=retention_between,
@@ -278,11 +211,13 @@ THEOREMS: Theorems = {
         statement=released_retention_between,
         proof=_prove_released_retention,
         scope="all scales and logits",
+        mutants=_released_mutants,
     ),
     "chunk_decay_bound": Theorem(
         statement=chunk_decay_bound,
         proof=_prove_chunk_decay,
         scope="all negative floors, all chunk lengths",
+        mutants=_chunk_mutants,
     ),
     "sixteen_tokens_decay_above_minus_80": Theorem(
         statement=sixteen_tokens_decay_above_minus_80,

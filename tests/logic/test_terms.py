@@ -7,6 +7,7 @@ from k3.logic import show
 from k3.logic.sorts import INT, REAL, fun, pair_of
 from k3.logic.syntax import (
     absolute,
+    conj,
     eq,
     forall,
     fst,
@@ -97,3 +98,20 @@ def test_printing_is_mathematics():
     ]
     assert show.text(x - (y - z)) == "x − (y − z)"
     assert show.text((x + y) * z / 2) == "(x + y)·z / 2"
+
+
+def test_equal_truth_values_print_as_equivalence_in_brackets():
+    same = eq(x <= y, eq(y, z))
+    assert show.text(same) == "(x ≤ y) ⇔ (y = z)"
+    assert show.text(conj(same, x <= z)) == "((x ≤ y) ⇔ (y = z)) ∧ x ≤ z"
+    assert show.text(implies(x <= z, same)) == "x ≤ z → ((x ≤ y) ⇔ (y = z))"
+    assert show.text(~same) == "¬((x ≤ y) ⇔ (y = z))"
+    assert show.text(~eq(x, y)) == "x ≠ y"
+
+
+def test_bound_letters_do_not_come_from_another_theorem():
+    bias, token = var("bias", REAL), var("token", REAL)
+    assert lam([bias], bias + 1) is lam([token], token + 1)
+    assert show.text(lam([token], token + 1)) == "(λx. x + 1)"
+    assert show.text(lam([token], token + x)) == "(λy. y + x)"
+    assert show.text(lam([token], token + var("x#7", REAL))) == "(λy. y + x)"

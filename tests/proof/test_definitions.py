@@ -27,6 +27,7 @@ from k3.proof import (
     speculate,
     streaming,
     threshold,
+    update,
     window,
 )
 from k3.proof.sums import SUM
@@ -237,14 +238,14 @@ def test_the_article_numbers():
         (5, "1/2", "1/2", 2, "9/4"),
     ]:
         env = {
-            kda.n: 1,
-            kda.i: 0,
-            kda.j: 0,
+            update.n: 1,
+            update.i: 0,
+            update.j: 0,
             s: lambda i, j, start=start: Fraction(start),
-            kda.alpha: lambda i, a=alpha: Fraction(a),
-            kda.k: lambda i: Fraction(1),
-            kda.v: lambda j, v=v: Fraction(v),
-            kda.beta: Fraction(beta),
+            update.alpha: lambda i, a=alpha: Fraction(a),
+            update.k: lambda i: Fraction(1),
+            update.v: lambda j, v=v: Fraction(v),
+            update.beta: Fraction(beta),
         }
-        for form in (kda.matrix_form, kda.coordinates):
-            assert evaluate(form(kda.i, kda.j), env) == Fraction(wanted)
+        for form in (update.matrix_form, update.coordinates):
+            assert evaluate(form(update.i, update.j), env) == Fraction(wanted)
