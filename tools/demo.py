@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from k3.data.tokenizer import Tokenizer
     from k3.model import Model
 
-PROMPT = "The assert statement"
+# At temperature 0.7 such a beginning reads better than the likeliest tokens do.
+PROMPT = "Return True if"
 TOLERANCE = 5e-5
 NEXT = """\
 next
   .venv/bin/k3 generate -p "The with statement" --temperature 0.7
-  .venv/bin/k3 inspect paper --tokens 1000000
+  .venv/bin/k3 inspect released --tokens 1M
   .venv/bin/k3 compare tests/golden/tiny_release tests/golden/tiny_release/golden.npz
   .venv/bin/k3 --help        the other verbs; make test runs the tests"""
 

@@ -57,7 +57,7 @@ def k3_program(
     """Kimi K3 in Python: read it, check it, run it, train it.
 
     \b
-    k3 generate -p "The assert statement"    continue a text with the shipped model
+    k3 generate -p "Return True if"          continue a text with the shipped model
     k3 inspect tiny                          is this checkpoint what K3 says?
     k3 chat                                  type lines, get continuations
     """

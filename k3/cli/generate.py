@@ -38,7 +38,7 @@ def generate(
     """Continue a text, with or without pictures.
 
     \b
-    k3 generate -p "Return True if" --temperature 0.7 --max-tokens 20 --json
+    k3 generate -p "Return True if" --temperature 0.7
     echo "The with statement" | k3 generate
     k3 generate tiny --ids 1,2,3 --seed 7 --logprobs 2
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 # Something that the shipped model has read about: `k3 generate` alone says something.
-EXAMPLE = "The assert statement"
+EXAMPLE = "Return True if"
 
 
 @dataclass(frozen=True, slots=True)
