@@ -61,6 +61,7 @@ CONCEPTS = (
     "substitution",
     "decay",
     "chunk",
+    "chunks",
     "verified",
     "block",
     "absorbed",

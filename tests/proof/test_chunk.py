@@ -8,7 +8,7 @@ import pytest
 
 from k3.logic.falsify import call, evaluate
 from k3.logic.match import opened
-from k3.proof import chunk, decay, substitution
+from k3.proof import chunk, chunks, decay, substitution
 from k3.spec import kda as spec
 
 SIZES = [(1, 1), (2, 3), (3, 2), (5, 3)]
@@ -69,3 +69,20 @@ def test_substitution_and_decay_are_those_of_the_spec(tokens, width):
         for j in range(i + 1):
             between = spec.decay(alpha, j, i)[0]
             assert call(decay.DECAY, [entries(alpha[:, 0]), j, i + 1]) == between
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 3), (4, 1, 2)])
+def test_any_cut_into_chunks_is_the_recurrence(sizes):
+    rng, tokens, width = random.Random(str(sizes)), sum(sizes), 2
+    q, k, alpha = (made(rng, tokens, width) for _ in range(3))
+    v, S, beta = made(rng, tokens, 1), made(rng, width, 1), made(rng, tokens)
+    memory, _ = spec.recurrent(S, q, k, v, alpha=alpha, beta=beta)
+    parts, _ = spec.chunked(S, q, k, v, alpha=alpha, beta=beta, sizes=sizes)
+    given = {"alpha": entries(alpha), "k": entries(k), "beta": entries(beta)}
+    given |= {"v": entries(v[:, 0]), "s": entries(S[:, 0]), "n": width}
+    given |= {"cut": sizes[0], "t": tokens - sizes[0]}
+    for row in range(width):
+        variables, body = opened(chunks.cut_anywhere())
+        env = {x: (given | {"i": row})[str(x.data).split("#")[0]] for x in variables}
+        found = [evaluate(side, env) for side in body.args[1].args]
+        assert found == [memory[row, 0]] * 2 == [parts[row, 0]] * 2
