@@ -1,6 +1,7 @@
 """A training run as one value: what is trained, on what, how long and how."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -91,12 +92,13 @@ SETTINGS = tuple(
 
 _POSITIVE = ("at least 1", lambda value: value >= 1)
 _FRACTION = ("from 0 to 1", lambda value: 0 <= value <= 1)
-_ABOVE_ZERO = ("above 0", lambda value: value > 0)
-_NOT_NEGATIVE = ("at least 0", lambda value: value >= 0)
+_ABOVE_ZERO = ("above 0 and finite", lambda value: 0 < value < math.inf)
+_NOT_NEGATIVE = ("at least 0 and finite", lambda value: 0 <= value < math.inf)
 _BELOW_ONE = ("from 0 to below 1", lambda value: 0 <= value < 1)
 _RULES = [
     ("corpus", "stdlib", lambda value: value == "stdlib"),
     ("num_ranks", "at least 256", lambda value: value >= 256),
+    ("seed", "from 0 to 2**63 - 1", lambda value: 0 <= value < 2**63),
     ("steps", *_POSITIVE),
     ("batch", *_POSITIVE),
     ("tokens", *_POSITIVE),

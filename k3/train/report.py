@@ -1,6 +1,7 @@
 """What a run says: each stage, a line every few steps, and metrics.jsonl."""
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -26,11 +27,21 @@ def line(record: Record) -> str:
 
 
 def keep_until(path: Path, step: int) -> None:
-    """Drop records past `step`, which a resumed run writes again."""
+    """Drop records past `step`, which a resumed run writes again, and torn ones."""
     if path.is_file():
-        lines = path.read_text().splitlines()
-        kept = [text for text in lines if json.loads(text)["step"] <= step]
-        path.write_text("".join(f"{text}\n" for text in kept))
+        lines = path.read_bytes().splitlines()
+        kept = [text for text in lines if _step(text) <= step]
+        aside = path.with_name(f".{path.name}.writing")
+        aside.write_bytes(b"".join(text + b"\n" for text in kept))
+        aside.replace(path)
+
+
+def _step(text: bytes) -> float:
+    """The step of a line; infinity where a kill or a full disk has cut it."""
+    try:
+        return float(json.loads(text)["step"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return math.inf
 
 
 @contextmanager

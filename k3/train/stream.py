@@ -38,7 +38,7 @@ def rows(
     picked = []
     for index in range(step * batch, (step + 1) * batch):
         epoch, place = divmod(index, per_epoch)
-        generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+        generator = torch.Generator().manual_seed((seed * 1_000_003 + epoch) % 2**63)
         offset = int(torch.randint(length, (), generator=generator))
         order = torch.randperm(per_epoch, generator=generator)
         start = offset + int(order[place]) * length

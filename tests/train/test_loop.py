@@ -1,14 +1,16 @@
 """The loop learns, and stops when numbers stop being finite."""
 
 import dataclasses
+import os
+import signal
 
 import pytest
 import torch
 
 from k3.data import bpe
 from k3.data.tokenizer import Tokenizer
-from k3.errors import RequestError
-from k3.train import loop, pretrain, snapshot, stream
+from k3.errors import CheckpointError, RequestError
+from k3.train import balance, loop, pretrain, snapshot, stream
 
 
 @pytest.fixture
@@ -50,5 +52,79 @@ def test_snapshots_are_written_on_the_way(small, tokens, tmp_path, monkeypatch):
     monkeypatch.setattr(snapshot, "write", count)
     recipe = dataclasses.replace(small, steps=3, checkpoint_minutes=1e-9)
     loop.run(pretrain.fresh(small), tokens, recipe, tmp_path, facts={"a": 1})
-    assert written == [1, 2, 3, 3]
+    assert written == [0, 1, 2, 3, 3]
     assert snapshot.read(tmp_path)[1]["a"] == 1
+
+
+def whole(small, tokens, directory):
+    directory.mkdir()
+    loop.run(pretrain.fresh(small), tokens, small, directory, facts={})
+    return snapshot.read(directory)[0]
+
+
+def same(found, wanted):
+    return found.keys() == wanted.keys() and all(
+        torch.equal(found[name], wanted[name]) for name in wanted
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_signal_inside_a_step_waits_for_its_end(
+    small, tokens, tmp_path, monkeypatch, number, late
+):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    update, calls = balance.update_, []
+
+    def cut(*values):
+        calls.append(1)
+        if late:
+            update(*values)
+        if len(calls) == 3:
+            os.kill(os.getpid(), number)
+        if not late:
+            update(*values)
+
+    before = signal.signal(number, interrupt)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(balance, "update_", cut)
+            with pytest.raises(KeyboardInterrupt):
+                loop.run(pretrain.fresh(small), tokens, small, tmp_path, facts={})
+        assert signal.getsignal(number) is interrupt
+    finally:
+        signal.signal(number, before)
+    assert snapshot.read(tmp_path)[1]["step"] == 3
+    loop.run(pretrain.fresh(small), tokens, small, tmp_path, facts={}, resume=True)
+    found = snapshot.read(tmp_path)[0]
+    assert same(found, whole(small, tokens, tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("minutes", [3.0, 1e-9])
+def test_half_a_step_is_in_no_snapshot(small, tokens, tmp_path, monkeypatch, minutes):
+    update, calls = balance.update_, []
+
+    def cut(*values):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        update(*values)
+
+    recipe = dataclasses.replace(small, checkpoint_minutes=minutes)
+    with monkeypatch.context() as patch:
+        patch.setattr(balance, "update_", cut)
+        with pytest.raises(KeyboardInterrupt):
+            loop.run(pretrain.fresh(small), tokens, recipe, tmp_path, facts={})
+    assert snapshot.read(tmp_path)[1]["step"] == (0 if minutes > 1 else 2)
+    loop.run(pretrain.fresh(small), tokens, recipe, tmp_path, facts={}, resume=True)
+    found = snapshot.read(tmp_path)[0]
+    assert same(found, whole(small, tokens, tmp_path / "whole"))
+
+
+def test_a_snapshot_of_another_model_is_refused(small, tokens, tmp_path):
+    facts = {"step": 2, "seconds": 1.0, "smooth": 3.0}
+    snapshot.write(tmp_path, {"bias.0": torch.zeros(3)}, facts)
+    with pytest.raises(CheckpointError, match=r"needs a whole snapshot: got .*weight"):
+        loop.run(pretrain.fresh(small), tokens, small, tmp_path, facts={}, resume=True)

@@ -56,3 +56,22 @@ def test_a_recipe_is_json():
     values = json.loads(json.dumps(recipes.tiny().to_dict()))
     assert values["config"]["text_config"]["hidden_size"] == 128
     assert values["corpus"] == "stdlib"
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**63), "9" * 30])
+def test_a_seed_that_torch_cannot_take_is_refused(seed):
+    with pytest.raises(ConfigError, match=r"seed must be from 0 to 2\*\*63 - 1: got"):
+        recipes.tiny().set({"seed": seed})
+
+
+@pytest.mark.parametrize(
+    "key", ["learning_rate", "weight_decay", "clip", "bias_rate", "checkpoint_minutes"]
+)
+@pytest.mark.parametrize("value", ["inf", "nan", "1e999"])
+def test_numbers_are_finite(key, value):
+    with pytest.raises(ConfigError, match=f"{key} must be .* and finite: got"):
+        recipes.tiny().set({key: value})
+
+
+def test_the_largest_seed_is_accepted():
+    assert recipes.tiny().set({"seed": 2**63 - 1}).seed == 2**63 - 1

@@ -73,3 +73,16 @@ def test_a_quiet_stage_says_nothing(capsys):
     with report.stage("reading text", quiet=True):
         pass
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [b'{"step": 30, "lo', b"{", b"\xff", b"3", b"{}", b'{"step": null}', b"[" * 9**5],
+    ids=["cut", "brace", "bytes", "number", "empty", "null", "deep"],
+)
+def test_a_torn_last_record_goes(tmp_path, torn):
+    path = tmp_path / report.FILE_NAME
+    path.write_bytes(b'{"step": 20}\n' + torn)
+    report.keep_until(path, 40)
+    assert path.read_bytes() == b'{"step": 20}\n'
+    assert [file.name for file in tmp_path.iterdir()] == [report.FILE_NAME]

@@ -1,7 +1,10 @@
 """A snapshot is whole or the one before."""
 
+import os
+
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from k3.errors import CheckpointError
 from k3.train import snapshot
@@ -35,3 +38,35 @@ def test_a_write_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
 def test_nothing_to_resume(tmp_path):
     with pytest.raises(CheckpointError, match="no such file; start without resume"):
         snapshot.read(tmp_path)
+
+
+@pytest.mark.parametrize("length", [0, 5, 8, 60, -1])
+def test_a_cut_snapshot_is_refused(tmp_path, length):
+    snapshot.write(tmp_path, {"a": torch.ones(20)}, {"step": 1})
+    path = tmp_path / snapshot.FILE_NAME
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(CheckpointError, match=r"a whole snapshot: got .*restore the"):
+        snapshot.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [None, {"other": "x"}, {"facts": "{"}, {"facts": "[1]"}, {"facts": "[" * 10**5}],
+    ids=["none", "other", "cut", "list", "deep"],
+)
+def test_a_snapshot_without_its_facts_is_refused(tmp_path, metadata):
+    save_file({"a": torch.ones(2)}, tmp_path / snapshot.FILE_NAME, metadata=metadata)
+    with pytest.raises(CheckpointError, match="needs a whole snapshot: got "):
+        snapshot.read(tmp_path)
+
+
+def test_the_bytes_reach_the_disk_before_the_name(tmp_path, monkeypatch):
+    order = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (order.append("disk"), fsync(fd)))
+    monkeypatch.setattr(
+        os, "replace", lambda old, new: (order.append("name"), replace(old, new))
+    )
+    snapshot.write(tmp_path, {}, {"step": 0})
+    assert order == ["disk", "name", "disk"]
+    assert snapshot.read(tmp_path) == ({}, {"step": 0})

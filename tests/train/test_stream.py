@@ -46,3 +46,10 @@ def test_epochs_and_seeds_differ_and_steps_repeat():
 def test_short_text_is_refused():
     with pytest.raises(RequestError, match="longer than two rows of 10 tokens: got 15"):
         stream.rows(torch.arange(15), 0, 1, 10, 0)
+
+
+def test_the_largest_seed_draws_rows():
+    ids = torch.arange(50)
+    rows = stream.rows(ids, 3, 2, 7, 2**63 - 1)
+    assert rows.shape == (2, 8)
+    assert not torch.equal(rows, stream.rows(ids, 3, 2, 7, 2**63 - 2))
