@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from k3.checkpoint import locate, recode, save, shards
+from k3.checkpoint import locate, lock, recode, save, shards
 from k3.checkpoint.names import Table
 from k3.checkpoint.source import Source
 from k3.checkpoint.survey import EXPERT, Survey, survey, table
@@ -89,7 +89,7 @@ def convert(
     `experts`: "packed" (MXFP4), "dense" (bfloat16), or None to keep them; config.json
     follows, other files are copied. With `dry_run` nothing is written.
     Raises: CheckpointError for a damaged source, or a target that is the source or
-    is not empty; RequestError for an unknown option.
+    is not empty or being written; RequestError for an unknown option.
     """
     recode.check(experts)
     folder, to = locate.locate(source), Path(target)
@@ -115,10 +115,12 @@ def _write(
     plan: Plan, found: Survey, entries: Table, progress: shards.Progress | None
 ) -> None:
     config = recode.follow(found.config, entries, plan.experts)
-    save.copy_side_files(plan.source, plan.target)
-    with Source(found.tensors) as opened:
+    with lock.held(plan.target), Source(found.tensors) as opened:
+        # Another convert may have come first, between the check and the lock.
+        _check_target(plan.source, plan.target)
+        save.copy_side_files(plan.source, plan.target)
         value = recode.Recode(opened.tensor, entries, plan.held, plan.experts)
-        shards.write(plan.target, list(plan.shards), value, config, progress)
+        shards.write_held(plan.target, list(plan.shards), value, config, progress)
 
 
 def _table(found: Survey, experts: str) -> Table:
@@ -138,7 +140,7 @@ def _check_target(source: Path, target: Path) -> None:
         )
     if target.exists() and not target.is_dir():
         raise CheckpointError(f"convert writes a directory: {target} is a file")
-    if target.is_dir() and any(target.iterdir()):
+    if target.is_dir() and any(path.name != lock.LOCK for path in target.iterdir()):
         raise CheckpointError(
             f"convert writes a new directory: {target} is not empty; "
             "empty it or name another"

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from k3.checkpoint import places, recode, shards
+from k3.checkpoint import lock, places, recode, shards
 from k3.checkpoint.header import INDEX
 from k3.checkpoint.names import Table
 from k3.checkpoint.survey import table
@@ -31,7 +31,8 @@ def save(
     is wider, A_log padded with zeros to its stored length. `experts`: "packed" writes
     MXFP4, "dense" bfloat16, None what the model holds; config.json follows.
     Loading and saving again gives the same files, byte for byte.
-    Raises: RequestError for an unknown option.
+    Raises: RequestError for an unknown option; CheckpointError while another save
+    writes this directory.
     """
     recode.check(experts)
     held = places.expert_storage(model)
@@ -56,7 +57,7 @@ def copy_side_files(
     copied = side_files(here)
     there.mkdir(parents=True, exist_ok=True)
     for name in copied:
-        temporary = there / f".{name}.saving"
+        temporary = lock.temporary(there, name)
         shutil.copyfile(here / name, temporary)
         temporary.replace(there / name)
     return copied

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from k3.checkpoint import lock
 from k3.checkpoint.header import INDEX, ITEM_BYTES
 from k3.checkpoint.names import Table
 from k3.config import K3Config
@@ -23,7 +24,9 @@ from k3.errors import RequestError
 
 MAX_SHARD_BYTES = 5_000_000_000
 Progress = Callable[[int, int], None]
-_OLD = re.compile(r"model(-\d+-of-\d+)?\.safetensors|\.model-.*\.saving")
+_OLD = re.compile(
+    r"model(-\d+-of-\d+)?\.safetensors|\.model.*\.saving|\.config\.json\.\d+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +78,24 @@ def write(
     config: K3Config,
     progress: Progress | None = None,
 ) -> None:
-    """Write a whole checkpoint of `value(name)`; the old one stays until it is done."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a whole checkpoint of `value(name)`; the old one stays until it is done.
+
+    Raises: CheckpointError while another save writes this directory.
+    """
+    with lock.held(folder):
+        write_held(folder, shards, value, config, progress)
+
+
+def write_held(
+    folder: Path,
+    shards: list[Shard],
+    value: Callable[[str], Tensor],
+    config: K3Config,
+    progress: Progress | None = None,
+) -> None:
+    """Do what `write` does; the caller holds the directory's lock."""
     total, done = sum(shard.nbytes for shard in shards), 0
-    temporary = {shard.name: folder / f".{shard.name}.saving" for shard in shards}
+    temporary = {s.name: lock.temporary(folder, s.name) for s in shards}
     try:
         for shard in shards:
             with temporary[shard.name].open("wb") as stream:
@@ -136,6 +153,7 @@ def _publish(
     _replace_json(folder, {"metadata": {"saving": True}, "weight_map": {}})
     for name, path in temporary.items():
         path.replace(folder / name)
+    # Nobody else is saving here, so what other savers left is nobody's.
     for path in folder.iterdir():
         if _OLD.fullmatch(path.name) and path.name not in temporary:
             path.unlink()
@@ -146,7 +164,7 @@ def _publish(
 
 
 def _replace_json(folder: Path, values: dict[str, Any]) -> None:
-    temporary = folder / f".{INDEX}.saving"
+    temporary = lock.temporary(folder, INDEX)
     with temporary.open("w", encoding="utf-8") as stream:
         json.dump(values, stream, indent=1, ensure_ascii=False)
         stream.flush()
