@@ -64,9 +64,9 @@ def prove_one(name: str, *, explain: bool, as_json: bool) -> int:
 def prove_all(
     seed: int, *, cache: theorems.Cache, check_log: bool, as_json: bool
 ) -> int:
-    """Prove everything with a line for each, then the counts."""
+    """Prove everything with a line for each, then the counts and what failed."""
     from k3 import proof
-    from k3.proof import graphs, listing
+    from k3.proof import graphs
 
     began = time.perf_counter()
 
@@ -74,29 +74,23 @@ def prove_all(
         if not as_json:
             print(theorems.line(record), flush=True)
 
+    failures: dict[str, str] = {}
     records = proof.prove_all(
-        seed=seed, cache=cache, check_log=check_log, progress=progress
+        seed=seed,
+        cache=cache,
+        check_log=check_log,
+        progress=progress,
+        failures=failures,
     )
     for name in graphs.names():
-        records.append(graphs.prove(name))
-        progress(records[-1])
-    seconds = time.perf_counter() - began
-    variants = sum(len(record.mutants) for record in records)
-    if as_json:
-        output.json_value(
-            {
-                "theorems": [theorems.plain(record) for record in records],
-                "counts": listing.counts(records),
-                "mutants": variants,
-                "seed": seed,
-                "log_checked": check_log,
-                "seconds": seconds,
-            }
-        )
-        return 0
-    print(f"{len(records)} theorems proved in {seconds:.1f} s, solver seed {seed}")
-    print(*listing.counted(records), sep="\n")
-    print(f"wrong variants, each refuted: {variants}")
-    if check_log:
-        print("the second checker repeated every step of the log")
-    return 0
+        try:
+            records.append(graphs.prove(name))
+        except ProofError as error:
+            failures[name] = str(error)
+        else:
+            progress(records[-1])
+    run = theorems.Run(
+        seed=seed, log_checked=check_log, seconds=time.perf_counter() - began
+    )
+    theorems.show_all(records, failures, run, as_json=as_json)
+    return CHECK_FAILED if failures else 0

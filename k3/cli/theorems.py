@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,43 @@ def show_record(record: "Record") -> None:
     for name, found in record.mutants.items():
         print(f"refuted  {name}")
         print(*(f"         {row}" for row in found.splitlines()), sep="\n")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """A run that proved everything: its solver seed, whether the log was repeated."""
+
+    seed: int
+    log_checked: bool
+    seconds: float
+
+
+def show_all(
+    records: list["Record"], failures: dict[str, str], run: Run, *, as_json: bool
+) -> None:
+    """The counts of a run, then every theorem that failed."""
+    from k3.proof import listing
+    from k3.proof.prove import unproved
+
+    variants = sum(len(record.mutants) for record in records)
+    if as_json:
+        output.json_value(
+            {
+                "theorems": [plain(record) for record in records],
+                "counts": listing.counts(records),
+                "mutants": variants,
+                "failures": failures,
+                **asdict(run),
+            }
+        )
+        return
+    print(f"{len(records)} theorems proved in {run.seconds:.1f} s", end="")
+    print(f", solver seed {run.seed}", *listing.counted(records), sep="\n")
+    print(f"wrong variants, each refuted: {variants}")
+    if run.log_checked:
+        print("the second checker repeated every step of the log")
+    if failures:
+        print(unproved(failures))
 
 
 def show_explanation(more: dict[str, Any]) -> None:

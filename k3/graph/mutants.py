@@ -12,13 +12,11 @@ from k3.errors import ShapeError
 from k3.graph import display, steps
 from k3.graph import primitives as p
 from k3.graph.model import Case, Schedule
+from k3.graph.mutants_vision import CLIP, EMBED, ENCODER, MERGE, VISION
+from k3.graph.mutation import Change, Changes, Find, operand, other, reverse
 from k3.graph.references import references
 from k3.graph.refute import Counterexample, refute
-from k3.graph.term import Block, Term, build, let, rebuild, spread
-
-Find = Callable[[str], Term]
-Change = Callable[[Term, Find], Term]
-Changes = Mapping[str, Change]
+from k3.graph.term import Block, Term, let, rebuild, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +61,6 @@ def judge(mutant: Mutant) -> Counterexample | ShapeError | None:
     return refute(wrong, references[mutant.step], inputs=right)
 
 
-def operand(i: int) -> Change:
-    """The node's i-th operand in place of the node."""
-    return lambda node, find: node.args[i]
-
-
-def other(label: str) -> Change:
-    """Another node of the step in place of the node."""
-    return lambda node, find: find(label)
-
-
-def _reversed(node: Term, find: Find) -> Term:
-    return build(node.op, node.args[::-1], **node.attrs)
-
-
 def _highest_ties(node: Term, find: Find) -> Term:
     # Indices E-1 .. 0: where the positions are, largest first.
     backwards = p.argsort(p.positions("E"))
@@ -96,11 +80,6 @@ def _unflipped(node: Term, find: Find) -> Term:
 def _gate_first(node: Term, find: Find) -> Term:
     gate = p.reshape(find("output_gate"), *find("o").shape)
     return p.flatten(p.rms_norm(gate * find("o"), find("o_norm.weight")))
-
-
-def _rows_first(node: Term, find: Find) -> Term:
-    across, down = node.args[0].args
-    return p.reshape(p.stack(down, across, axis=3), *node.shape)
 
 
 def _content_scale(node: Term, find: Find) -> Term:
@@ -160,6 +139,15 @@ MLA: dict[str, Changes] = {
         )
     },
 }
+ABSORBED: dict[str, Changes] = {
+    **{name: MLA[name] for name in list(MLA)[:5]},
+    "the shared key is not scored": {"scores": operand(0)},
+    "normalised rows are mixed": {
+        "mixed": lambda node, find: p.contract(
+            "mt,tl->ml", find("p"), p.unit_rms(find("latents_next"))
+        )
+    },
+}
 ATTN_RES: dict[str, Changes] = {
     "normalised values are mixed": {
         "h": lambda node, find: p.contract("n,nd->d", find("p"), find("keys"))
@@ -209,25 +197,18 @@ SPLICE: dict[str, Changes] = {
         "embeddings": lambda node, find: p.where(find("is_image"), *node.args[:0:-1])
     },
 }
-VISION: dict[str, Changes] = {
-    "rows turn first": {"angles": _rows_first},
-    "queries are not turned": {"q": other("q_raw")},
-    "values mixed by raw scores": {"p": operand(0)},
-    "missing scale of the scores": {
-        "p": lambda node, find: p.softmax(node.args[0].args[0])
+FIRST: dict[str, Changes] = {
+    "the token mixer's output is lost": {"partial": operand(1)},
+    "the channel mixer's output is lost": {"partial": operand(0)},
+    "the second mix does not see the first output": {"sources": operand(0)},
+    "normalised values are mixed": {
+        "h": lambda node, find: p.contract(
+            "n,nd->d", node.args[0], p.unit_rms(node.args[1])
+        )
     },
-}
-MERGE: dict[str, Changes] = {
-    "merged without the axis exchange": {
-        "merged": lambda node, find: p.reshape(node.args[0].args[0], *node.shape)
-    },
-}
-EMBED: dict[str, Changes] = {
-    "cosines before sines": {"time": _reversed},
-    "no time": {"embedded": lambda node, find: node - node.args[1]},
 }
 DRAFT: dict[str, Changes] = {
-    "features in the other order": {"triple": _reversed},
+    "features in the other order": {"triple": reverse},
     "the feature is added unweighted": {
         "draft_in": lambda node, find: node.args[0] + find("feature")
     },
@@ -253,15 +234,19 @@ _BY_STEP: dict[str, Mapping[str, Changes | Callable[[], Block]]] = {
     "kda_update": KDA_UPDATE,
     "kda_layer": KDA_LAYER,
     "mla_step": MLA,
+    "mla_step_absorbed": ABSORBED,
     "attn_res": ATTN_RES,
     "attn_res_depth": DEPTH,
     "moe": MOE,
     **{f"layer_{m}_{c}": LAYER for m, c in steps.SMALL.cases},
+    "layer_first_of_block": FIRST,
     "decoder_token": DECODER,
     "splice": SPLICE,
-    "vision_embed_clip": EMBED,
+    "vision_embed": EMBED,
+    "vision_embed_clip": CLIP,
     "vision_block": VISION,
     "vision_project": MERGE,
+    "vision_encoder": ENCODER,
     "draft": DRAFT,
 }
 

@@ -20,7 +20,11 @@ from k3.proof.prove import Record
 ABSORBED = "absorbed_equals_expanded"
 LEVEL = "N"
 # Steps of the catalogue whose mutants are those of a step in coordinates.
-MUTANTS = {"decoder": "decoder_token"}
+MUTANTS = {
+    "decoder": ("decoder_token",),
+    "vision_embed": ("vision_embed", "vision_embed_clip"),
+    ABSORBED: ("mla_step_absorbed",),
+}
 
 
 def names() -> list[str]:
@@ -66,6 +70,12 @@ def digest(name: str) -> str:
     return hashlib.sha256(json.dumps([name, bare]).encode()).hexdigest()
 
 
+def mutated(name: str) -> tuple[str, ...]:
+    """The steps of the catalogue whose wrong variants are those of a theorem."""
+    step = name.removeprefix("graph.")
+    return MUTANTS.get(step, (step,))
+
+
 def prove(name: str) -> Record:
     """Decide one theorem anew and refute the wrong variants of its step."""
     began = time.perf_counter()
@@ -87,7 +97,7 @@ def prove(name: str) -> Record:
         digest=digest(name),
         steps=len(block.nodes),
         seconds=time.perf_counter() - began,
-        mutants=_refuted(MUTANTS.get(step, step)),
+        mutants={k: v for s in mutated(name) for k, v in _refuted(s).items()},
     )
 
 

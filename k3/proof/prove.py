@@ -123,23 +123,48 @@ def prove_all(
     cache: Path | None = None,
     check_log: bool = True,
     progress: Callable[[Record], None] = lambda _: None,
+    failures: dict[str, str] | None = None,
 ) -> list[Record]:
     """Prove everything, from an empty cache unless one is given.
 
     With `check_log` the proof log of all theorems is repeated by the second checker.
+    A theorem that fails does not stop the others: `failures` gets its name and the
+    reason, or, where none is given, one ProofError at the end names them all.
     """
     pairs: list[tuple[Record, Thm]] = []
+    failed: dict[str, str] = {} if failures is None else failures
     with smt.session(seed=seed, cache=cache):
         for name, theorem in theorems().items():
-            pairs.append(_record(name, theorem))
-            progress(pairs[-1][0])
+            try:
+                pairs.append(_record(name, theorem))
+            except ProofError as error:
+                failed[name] = str(error)
+            else:
+                progress(pairs[-1][0])
     if check_log:
-        proved = {r.name: th for r, th in pairs}
-        checked = check.check(log.write(proved), {r.name: r.digest for r, _ in pairs})
-        for record, _ in pairs:
-            if checked[record.name].level != record.level:
-                raise ProofError(f"the checker finds another level for {record.name}")
+        _repeat(pairs)
+    if failed and failures is None:
+        raise ProofError(unproved(failed))
     return [record for record, _ in pairs]
+
+
+def unproved(failed: Mapping[str, str]) -> str:
+    """The theorems that failed, with the reason of each."""
+    what = "1 theorem is" if len(failed) == 1 else f"{len(failed)} theorems are"
+    reasons = (
+        reason if name in reason else f"{name}: {reason}"
+        for name, reason in failed.items()
+    )
+    return "\n".join([f"{what} not proved", *(f"  {reason}" for reason in reasons)])
+
+
+def _repeat(pairs: list[tuple[Record, Thm]]) -> None:
+    """The second checker on the log of all that was proved."""
+    proved = {r.name: th for r, th in pairs}
+    checked = check.check(log.write(proved), {r.name: r.digest for r, _ in pairs})
+    for record, _ in pairs:
+        if checked[record.name].level != record.level:
+            raise ProofError(f"the checker finds another level for {record.name}")
 
 
 def _record(name: str, theorem: Theorem) -> tuple[Record, Thm]:

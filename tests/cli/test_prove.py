@@ -1,5 +1,6 @@
 """k3 prove: the list, one theorem, everything, the article's map, and the documents."""
 
+import importlib
 import json
 import re
 import subprocess
@@ -14,7 +15,8 @@ from k3.logic import smt
 from k3.proof import graphs, listing
 
 ROOT = Path(__file__).parents[2]
-NAMES = [*proof.theorems(), *graphs.names()]
+THEOREMS = proof.theorems()
+NAMES = [*THEOREMS, *graphs.names()]
 ARTICLE = proof.article()
 # Theorems of the article by file; private ones are named as a group.
 FILES = {
@@ -108,14 +110,49 @@ def test_without_the_solvers_there_is_one_line_with_the_command(k3, monkeypatch)
     assert k3("prove").code == 0
 
 
-def test_what_cannot_be_proved_is_exit_1(k3, monkeypatch):
-    def fails(**_):
-        raise ProofError("test.square is false: x = 2")
+def false_entry():
+    """A theorem that is false among two that hold."""
+    from k3.logic.sorts import REAL
+    from k3.logic.syntax import forall, var
+    from k3.proof.theorem import Theorem
 
-    monkeypatch.setattr(proof, "prove_all", fails)
+    def cubes():
+        x = var("x", REAL)
+        return forall([x], x * x * x >= 0)
+
+    first, last = list(THEOREMS.items())[:2]
+    wrong = Theorem(statement=cubes, proof=first[1].proof, scope="all reals")
+    return dict([first, ("test.cube", wrong), last])
+
+
+def test_a_false_entry_is_exit_1_and_the_others_are_proved(k3, monkeypatch):
+    module = importlib.import_module("k3.proof.prove")
+    monkeypatch.setattr(module, "theorems", false_entry)
+    monkeypatch.setattr(graphs, "names", lambda: ["graph.expert"])
+    found = k3("prove", "--all", "--empty-cache", "--check-log")
+    assert found.code == 1
+    assert "3 theorems proved in" in found.out
+    assert "\n1 theorem is not proved\n  test.cube is false: x = -" in found.out
+    value = k3("prove", "--all", "--empty-cache", "--json")
+    assert value.code == 1
+    assert list(value.json["failures"]) == ["test.cube"]
+    assert len(value.json["theorems"]) == 3
+
+
+def test_a_failing_graph_theorem_is_named_too(k3, monkeypatch):
+    def fails(name):
+        raise ProofError(f"{name} is not decided: no")
+
+    monkeypatch.setattr(proof, "prove_all", lambda **_: [])
+    monkeypatch.setattr(graphs, "names", lambda: ["graph.expert", "graph.moe"])
+    monkeypatch.setattr(graphs, "prove", fails)
     found = k3("prove", "--all")
     assert found.code == 1
-    assert found.out == "not proved: test.square is false: x = 2\n"
+    assert found.out.splitlines()[-3:] == [
+        "2 theorems are not proved",
+        "  graph.expert is not decided: no",
+        "  graph.moe is not decided: no",
+    ]
 
 
 def test_all_prints_a_line_for_each_and_the_counts(k3, monkeypatch):
@@ -130,13 +167,14 @@ def test_all_prints_a_line_for_each_and_the_counts(k3, monkeypatch):
     monkeypatch.setattr(proof, "prove_all", prove_all)
     monkeypatch.setattr(graphs, "names", lambda: ["graph.expert"])
     found = k3("prove", "--all", "--seed", 5, "--empty-cache", "--check-log")
-    assert asked == {"seed": 5, "cache": None, "check_log": True}
+    asked_for = {"seed": 5, "cache": None, "check_log": True, "failures": {}}
+    assert asked == asked_for
     first, second, *rest = found.out.splitlines()
     assert re.fullmatch(r"K  scan\.outputs_length +\d+\.\d\d s", first)
     assert re.fullmatch(r"N  graph\.expert +\d+\.\d\d s", second)
     assert re.fullmatch(r"2 theorems proved in \d+\.\d s, solver seed 5", rest[0])
     assert rest[1:3] == ["by level: K 1, N 1", "by scope: all sizes 2"]
-    assert rest[3] == "wrong variants, each refuted: 4"
+    assert rest[3] == "wrong variants, each refuted: 5"
     assert rest[4] == "the second checker repeated every step of the log"
 
 

@@ -35,7 +35,8 @@ def test_mutant(mutant):
 
 
 def test_every_kind_of_step_has_mutants():
-    wanted = "expert kda_update kda_layer mla_step attn_res attn_res_depth moe"
+    wanted = "expert kda_update kda_layer mla_step mla_step_absorbed attn_res"
+    wanted += " attn_res_depth moe layer_first_of_block vision_embed vision_encoder"
     wanted += " layer_kda_dense layer_kda_sparse layer_mla_dense layer_mla_sparse"
     wanted += (
         " decoder_token splice vision_embed_clip vision_block vision_project draft"

@@ -10,6 +10,7 @@ import pytest
 
 from k3 import proof
 from k3.errors import ProofError
+from k3.graph import mutants
 from k3.logic import constants, kernel
 from k3.logic.sorts import REAL
 from k3.logic.syntax import FALSE, forall, var
@@ -88,6 +89,45 @@ def test_another_axiom_is_refused(monkeypatch):
 
     with pytest.raises(ProofError, match="axioms that are not those of analysis"):
         record(monkeypatch, proof=cheat)
+
+
+def false_entries():
+    """A false theorem, a true one, and one whose proof shows something else."""
+    cube = Theorem(
+        statement=lambda: forall([x], x * x * x >= 0), proof=proved, scope="all reals"
+    )
+    fine = Theorem(statement=square, proof=proved, scope="all reals")
+    other = Theorem(statement=square, proof=lambda: kernel.refl(x), scope="all reals")
+    return {"test.cube": cube, "test.square": fine, "test.other": other}
+
+
+def test_every_failing_theorem_is_named_after_all_were_tried(monkeypatch):
+    monkeypatch.setattr(module, "theorems", false_entries)
+    seen = []
+    with pytest.raises(ProofError) as caught:
+        proof.prove_all(progress=lambda record: seen.append(record.name))
+    assert seen == ["test.square"]
+    first, cube, other = str(caught.value).splitlines()
+    assert first == "2 theorems are not proved"
+    assert cube.startswith("  test.cube is false: x = -")
+    assert "test.other states" in other
+    assert "its proof shows" in other
+
+
+def test_failures_are_handed_out_where_they_are_asked_for(monkeypatch):
+    monkeypatch.setattr(module, "theorems", false_entries)
+    failures = {}
+    records = proof.prove_all(failures=failures)
+    assert [record.name for record in records] == ["test.square"]
+    assert list(failures) == ["test.cube", "test.other"]
+
+
+def test_every_theorem_about_a_graph_and_every_other_has_wrong_variants():
+    wrong = {mutant.step for mutant in mutants.mutants}
+    for name in graphs.names():
+        assert set(graphs.mutated(name)) <= wrong, name
+    bare = {name for name, th in proof.theorems().items() if not th.mutants()}
+    assert not bare
 
 
 def test_an_unknown_name_is_answered_with_near_ones():
