@@ -12,9 +12,12 @@ from k3.logic.auto import (
     list_induction,
     restate,
     suppose,
+    unfold,
     use,
 )
+from k3.logic.constants import define
 from k3.logic.kernel import Thm
+from k3.logic.match import prenex
 from k3.logic.recursion import recursive
 from k3.logic.sorts import BOOL, INT, fun, list_of
 from k3.logic.syntax import (
@@ -25,18 +28,20 @@ from k3.logic.syntax import (
     forall,
     implies,
     integer,
+    ite,
+    lam,
     minimum,
     nil,
     var,
 )
-from k3.logic.terms import Term
+from k3.logic.terms import Term, open_body
 from k3.proof.lists import length
 from k3.proof.theorem import Theorem, Theorems
 
 SLOTS = list_of(INT)
-slots, need, rank, place = (
+slots, need, rank, place, j = (
     var("slots", SLOTS),
-    *(var(v, INT) for v in ("need", "rank", "place")),
+    *(var(v, INT) for v in ("need", "rank", "place", "j")),
 )
 g = var("g", fun(INT, INT, INT))
 SIZE = length(INT)
@@ -157,6 +162,114 @@ def prove_exactly() -> Thm:
     base = auto(goal(nil(INT)), defs=[LOAD, NATURAL, SIZE, TAKEN, LEFT])
     th = list_induction(slots, goal(slots), base, step)
     return restate(exactly_what_is_needed(), th)
+
+
+# ------------------------------------------------- any other choice of the same need
+
+pick = var("pick", fun(INT, SLOTS, INT, INT))  # need, slots and place to an amount
+amount = var("amount", fun(INT, INT))
+
+FITS = recursive(
+    "fits",
+    [amount, place, slots],
+    BOOL,
+    lambda *_: TRUE,
+    lambda h, t, rec, amount, place: conj(
+        amount(place) >= 0, amount(place) <= h, rec(amount, place + 1)
+    ),
+)
+CHOSEN = recursive(
+    "chosen",
+    [amount, place, slots],
+    SLOTS,
+    lambda *_: nil(INT),
+    lambda h, t, rec, amount, place: cons(amount(place), rec(amount, place + 1)),
+)
+OTHERS = recursive(
+    "others",
+    [amount, place, slots],
+    SLOTS,
+    lambda *_: nil(INT),
+    lambda h, t, rec, amount, place: cons(h - amount(place), rec(amount, place + 1)),
+)
+
+
+def _fits(amount: Term) -> Term:
+    zero = integer(0)
+    exactly = eq(LOAD(CHOSEN(amount, zero, slots)), need)
+    return conj(FITS(amount, zero, slots), exactly)
+
+
+AMOUNT = lam([place], pick(need, slots, place))
+GIVEN = define(  # what `pick` says where that is possible, else in order
+    "given",
+    [pick, need, slots],
+    ite(_fits(AMOUNT), CHOSEN(AMOUNT, integer(0), slots), TAKEN(need, slots)),
+)
+KEPT = define(
+    "kept",
+    [pick, need, slots],
+    ite(_fits(AMOUNT), OTHERS(AMOUNT, integer(0), slots), LEFT(need, slots)),
+)
+
+
+@lemma
+def kept_given() -> Thm:
+    """Slots are kept by any choice."""
+    both = [WEIGHED(g, rank, place, f(amount, j, slots)) for f in (CHOSEN, OTHERS)]
+    same = eq(both[0] + both[1], WEIGHED(g, rank, place, slots))
+    defs = [WEIGHED, CHOSEN, OTHERS]
+    th = by_induction(slots, forall([place, j], same), defs=defs)
+    th = prenex(kernel.generalize([g, rank, amount], th))
+    picked = th(g, rank, AMOUNT, slots, place, integer(0))
+    taken = prove_kept()(g, rank, place, need, slots)
+    laws = [unfold(f, pick, need, slots) for f in (GIVEN, KEPT)]
+    sides = [WEIGHED(g, rank, place, f(pick, need, slots)) for f in (GIVEN, KEPT)]
+    goal = eq(sides[0] + sides[1], WEIGHED(g, rank, place, slots))
+    th = kernel.ground(goal, [*laws, picked, taken])
+    return kernel.generalize([pick, g, rank, place, need, slots], th)
+
+
+@lemma
+def _choice_fits() -> Thm:
+    """Loads, sizes and signs of what a choice takes and leaves."""
+
+    def goal(slots: Term) -> Term:
+        taken, left = CHOSEN(amount, j, slots), OTHERS(amount, j, slots)
+        loads = eq(LOAD(left), LOAD(slots) - LOAD(taken))
+        sizes = conj(eq(SIZE(taken), SIZE(slots)), eq(SIZE(left), SIZE(slots)))
+        signs = conj(NATURAL(taken), NATURAL(left))
+        return forall([j], implies(FITS(amount, j, slots), conj(loads, sizes, signs)))
+
+    def step(h: Term, t: Term, smaller: Thm) -> Thm:
+        whole = cons(h, t)
+        (given,) = suppose(FITS(amount, j, whole))
+        laws = [at_next(f, h, t, amount, j) for f in (FITS, CHOSEN, OTHERS)]
+        tails = CHOSEN(amount, j + 1, t), OTHERS(amount, j + 1, t)
+        rows = [(h, t), (amount(j), tails[0]), (h - amount(j), tails[1])]
+        laws += [at_next(f, *row) for f in (LOAD, SIZE, NATURAL) for row in rows]
+        at = open_body(goal(whole).args[0], (j,))
+        th = kernel.ground(at.args[1], [*laws, smaller(j + 1), given])
+        return close([j], [given], th)
+
+    base = auto(goal(nil(INT)), defs=[FITS, CHOSEN, OTHERS, LOAD, SIZE, NATURAL])
+    th = list_induction(slots, goal(slots), base, step)
+    return prenex(kernel.generalize([amount], th))
+
+
+@lemma
+def prove_given() -> Thm:
+    """Whatever is picked, exactly what is needed is given."""
+    (given,) = suppose(_possible(slots))
+    taken, left = GIVEN(pick, need, slots), KEPT(pick, need, slots)
+    loads = conj(eq(LOAD(taken), need), eq(LOAD(left), LOAD(slots) - need))
+    sizes = conj(eq(SIZE(taken), SIZE(slots)), eq(SIZE(left), SIZE(slots)))
+    signs = conj(NATURAL(taken), NATURAL(left))
+    facts = [unfold(f, pick, need, slots) for f in (GIVEN, KEPT)]
+    facts += [use(prove_exactly()(need, slots), given)]
+    facts += [_choice_fits()(AMOUNT, slots, integer(0))]
+    th = kernel.ground(conj(loads, sizes, signs), [*facts, given])
+    return close([pick, need, slots], [given], th)
 
 
 def _kept_mutants() -> Mapping[str, Term]:

@@ -1,8 +1,10 @@
 """MoonEP: one fill of the planner, and the plan as a recursion.
 
 Repeat: the least loaded waiting rank is filled up to the average by the most loaded
-one, expert by expert, and waits no more. So a rank is filled at most once, from one
-source, and only by experts whose home is the source.
+one, and waits no more. Which of equally loaded ranks goes first is up to `prefer`, and
+which slots a source gives is up to `pick`; where that is impossible it gives its
+experts in order. So a rank is filled at most once, from one source, and only by experts
+whose home is the source.
 """
 
 from collections.abc import Callable
@@ -23,7 +25,7 @@ from k3.logic.auto import (
 from k3.logic.kernel import Thm
 from k3.logic.match import prenex
 from k3.logic.recursion import recursive
-from k3.logic.sorts import INT, list_of, pair_of
+from k3.logic.sorts import INT, fun, list_of, pair_of
 from k3.logic.syntax import (
     conj,
     cons,
@@ -39,13 +41,14 @@ from k3.logic.syntax import (
 )
 from k3.logic.terms import Term
 from k3.proof.fill import (
-    LEFT,
+    GIVEN,
+    KEPT,
     LOAD,
     NATURAL,
     SIZE,
-    TAKEN,
     load_natural,
-    prove_exactly,
+    pick,
+    prove_given,
 )
 from k3.proof.pull import (
     ONE,
@@ -57,6 +60,7 @@ from k3.proof.pull import (
     counted,
     f,
     first,
+    prefer,
     prove_kept,
     prove_least,
     r,
@@ -72,32 +76,35 @@ MINUS = lam([r], integer(0) - LOAD(snd(r)))
 
 TOP = recursive(  # the most loaded rank of some, and the others
     "top",
-    [ranks],
+    [prefer, ranks],
     pair_of(RANK, list_of(RANK)),
-    lambda: pair(pair(integer(0), nil(INT)), nil(RANK)),
-    lambda h, t, rec: PULL(MINUS, h, t),
+    lambda prefer: pair(pair(integer(0), nil(INT)), nil(RANK)),
+    lambda h, t, rec, prefer: PULL(MINUS, prefer, h, t),
 )
 
 
-def pieces(average: Term, first: Term, ranks: Term) -> tuple[Term, ...]:
+def pieces(
+    average: Term, first: Term, ranks: Term, prefer: Term = prefer
+) -> tuple[Term, ...]:
     """Receiver, source, the others, and how many slots are needed."""
-    pulled = PULL(OF_RANK, first, ranks)
-    top = TOP(snd(pulled))
+    pulled = PULL(OF_RANK, prefer, first, ranks)
+    top = TOP(prefer, snd(pulled))
     return fst(pulled), fst(top), snd(top), average - LOAD(snd(fst(pulled)))
 
 
 def _fill(n: Term, rec: Callable[..., Term], *given: Term) -> Term:
-    receiver, source, others, need = pieces(*given)
-    moved = pair(fst(source), TAKEN(need, snd(source)))
-    kept = pair(fst(source), LEFT(need, snd(source)))
-    return cons(pair(receiver, moved), rec(given[0], kept, others))
+    prefer, pick, average, first, ranks = given
+    receiver, source, others, need = pieces(average, first, ranks, prefer)
+    moved = pair(fst(source), GIVEN(pick, need, snd(source)))
+    kept = pair(fst(source), KEPT(pick, need, snd(source)))
+    return cons(pair(receiver, moved), rec(prefer, pick, average, kept, others))
 
 
 PLAN = recursive(  # after `fills` fills, the last rank receives nothing
     "plan",
-    [average, first, ranks, fills],
+    [prefer, pick, average, first, ranks, fills],
     list_of(DONE),
-    lambda average, first, ranks: cons(
+    lambda prefer, pick, average, first, ranks: cons(
         pair(first, pair(fst(first), nil(INT))), nil(DONE)
     ),
     _fill,
@@ -116,6 +123,15 @@ def met(x: Term, most: Term) -> Term:
     return conj(exactly, SIZE(snd(snd(x))) <= most, natural)
 
 
+d, done = var("d", fun(DONE, INT)), var("done", list_of(DONE))
+TALLY = recursive(  # a sum over the work of all ranks
+    "tally",
+    [d, done],
+    INT,
+    lambda d: integer(0),
+    lambda h, t, rec, d: d(h) + rec(d),
+)
+CHOICE = [prefer, pick]
 GOOD = lam([r], is_good(r))
 ALL = every(RANK)
 
@@ -135,7 +151,7 @@ def _summed_minus() -> Thm:
 
 
 def _top_sums(ranks: Term) -> Term:
-    top = TOP(ranks)
+    top = TOP(prefer, ranks)
     kept = eq(f(fst(top)) + SUMMED(f, snd(top)), SUMMED(f, ranks))
     return implies(counted(ranks) >= 1, kept)
 
@@ -146,15 +162,15 @@ def top_keeps() -> Thm:
 
     def step(h: Term, t: Term, _: Thm) -> Thm:
         laws = [
-            at_next(TOP, h, t),
+            at_next(TOP, h, t, prefer),
             at_next(SUMMED, h, t, f),
-            prove_kept()(MINUS, f, h, t),
+            prove_kept()(MINUS, prefer, f, h, t),
         ]
         return kernel.ground(_top_sums(cons(h, t)), laws)
 
     base = kernel.ground(_top_sums(nil(RANK)), [at_zero(SUMMED, ONE)])
     th = list_induction(ranks, _top_sums(ranks), base, step)
-    return prenex(kernel.generalize([f], th))
+    return prenex(kernel.generalize([prefer, f], th))
 
 
 @lemma
@@ -164,7 +180,7 @@ def _top_is_most() -> Thm:
     """
 
     def goal(ranks: Term) -> Term:
-        top = TOP(ranks)
+        top = TOP(prefer, ranks)
         load = LOAD(snd(fst(top)))
         most = SUMMED(OF_RANK, ranks) <= load * counted(ranks)
         good = conj(is_good(fst(top)), ALL(GOOD, snd(top)))
@@ -174,9 +190,9 @@ def _top_is_most() -> Thm:
     def step(h: Term, t: Term, _: Thm) -> Thm:
         whole = cons(h, t)
         (given,) = suppose(conj(counted(whole) >= 1, ALL(GOOD, whole)))
-        law = at_next(TOP, h, t)
-        top, pulled = TOP(whole), PULL(MINUS, h, t)
-        least = prove_least()(MINUS, h, t)
+        law = at_next(TOP, h, t, prefer)
+        top, pulled = TOP(prefer, whole), PULL(MINUS, prefer, h, t)
+        least = prove_least()(MINUS, prefer, h, t)
         sums = [at_next(SUMMED, h, t, y) for y in (OF_RANK, ONE)]
         load = LOAD(snd(fst(top)))
         same = kernel.ground(eq(load, LOAD(snd(fst(pulled)))), [law])
@@ -184,7 +200,7 @@ def _top_is_most() -> Thm:
         most = SUMMED(OF_RANK, whole) <= load * counted(whole)
         first_part = exact(most, product, least, sums[0], _summed_minus()(t))
         alike = at_next(ALL, h, t, GOOD)
-        kept = all_good()(MINUS, GOOD, h, t)
+        kept = all_good()(MINUS, prefer, GOOD, h, t)
         good = conj(is_good(fst(top)), ALL(GOOD, snd(top)))
         second = kernel.ground(good, [law, alike, kept, given])
         both = kernel.conj_intro(first_part, second)
@@ -192,7 +208,7 @@ def _top_is_most() -> Thm:
 
     base = kernel.ground(goal(nil(RANK)), [at_zero(SUMMED, ONE)])
     th = list_induction(ranks, goal(ranks), base, step)
-    return prenex(kernel.generalize([experts], th))
+    return prenex(kernel.generalize([prefer, experts], th))
 
 
 @lemma
@@ -201,20 +217,22 @@ def one_fill() -> Thm:
     (natural,) = suppose(fills >= 0)
     (given,) = suppose(state(first, ranks, fills + 1))
     receiver, source, others, need = pieces(average, first, ranks)
-    rest = snd(PULL(OF_RANK, first, ranks))
-    counts, loads = (prove_kept()(OF_RANK, y, first, ranks) for y in (ONE, OF_RANK))
+    rest = snd(PULL(OF_RANK, prefer, first, ranks))
+    counts, loads = (
+        prove_kept()(OF_RANK, prefer, y, first, ranks) for y in (ONE, OF_RANK)
+    )
     good = kernel.ground(
         conj(is_good(receiver), ALL(GOOD, rest)),
-        [all_good()(OF_RANK, GOOD, first, ranks), given],
+        [all_good()(OF_RANK, prefer, GOOD, first, ranks), given],
     )
     low = LOAD(snd(receiver))
-    least = prove_least()(OF_RANK, first, ranks)
+    least = prove_least()(OF_RANK, prefer, first, ranks)
     number = kernel.ground(eq(counted(ranks) + 1, fills + 2), [given])
     product = kernel.congr(low * (counted(ranks) + 1), kernel.refl(low), number)
     below = exact(low <= average, least, product, given, natural, degree=2)
     size = kernel.ground(eq(counted(rest), fills + 1), [counts, given])
     enough = kernel.ground(counted(rest) >= 1, [size, natural])
-    top = use(_top_is_most()(experts, rest), enough, good)
+    top = use(_top_is_most()(prefer, experts, rest), enough, good)
     high = LOAD(snd(source))
     product = kernel.congr(high * counted(rest), kernel.refl(high), size)
     above = exact(high >= average, top, product, loads, given, below, natural, degree=2)
@@ -223,25 +241,31 @@ def one_fill() -> Thm:
     possible = kernel.ground(
         conj(NATURAL(snd(source)), need >= 0, need <= high), [top, below, above, signs]
     )
-    moved = use(prove_exactly()(need, snd(source)), possible)
-    done = pair(receiver, pair(fst(source), TAKEN(need, snd(source))))
+    moved = use(prove_given()(pick, need, snd(source)), possible)
+    done = pair(receiver, pair(fst(source), GIVEN(pick, need, snd(source))))
     finished = kernel.ground(met(done, experts), [moved, good, top])
-    kept = pair(fst(source), LEFT(need, snd(source)))
-    sums = [use(top_keeps()(y, rest), enough) for y in (ONE, OF_RANK)]
+    kept = pair(fst(source), KEPT(pick, need, snd(source)))
+    sums = [use(top_keeps()(prefer, y, rest), enough) for y in (ONE, OF_RANK)]
     goal = eq(LOAD(snd(kept)) + SUMMED(OF_RANK, others), average * (fills + 1))
     mean = exact(goal, moved, loads, sums[1], given)
     after = kernel.ground(
         state(kept, others, fills), [moved, top, mean, *sums, size, given]
     )
     both = kernel.conj_intro(finished, after)
-    return close([fills, average, experts, first, ranks], [natural, given], both)
+    return close(
+        [*CHOICE, fills, average, experts, first, ranks], [natural, given], both
+    )
 
 
 def one_more() -> tuple[Term, Term, Term]:
     """After one fill: the finished work, what the source keeps, the other ranks."""
     receiver, source, others, need = pieces(average, first, ranks)
-    kept = pair(fst(source), LEFT(need, snd(source)))
-    return pair(receiver, pair(fst(source), TAKEN(need, snd(source)))), kept, others
+    kept = pair(fst(source), KEPT(pick, need, snd(source)))
+    return (
+        pair(receiver, pair(fst(source), GIVEN(pick, need, snd(source)))),
+        kept,
+        others,
+    )
 
 
 @lemma

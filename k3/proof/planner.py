@@ -14,8 +14,7 @@ from k3.logic.auto import (
     use,
 )
 from k3.logic.kernel import Thm
-from k3.logic.recursion import recursive
-from k3.logic.sorts import INT, fun, list_of
+from k3.logic.sorts import INT, fun
 from k3.logic.syntax import (
     conj,
     eq,
@@ -30,20 +29,15 @@ from k3.logic.syntax import (
     var,
 )
 from k3.logic.terms import Term
-from k3.proof.fill import (
-    LOAD,
-    NATURAL,
-    SIZE,
-    WEIGHED,
-    g,
-)
-from k3.proof.fill import prove_kept as slots_kept
+from k3.proof.fill import LOAD, NATURAL, SIZE, WEIGHED, g, kept_given, pick
 from k3.proof.fills import (
     ALL,
+    CHOICE,
     DONE,
     GOOD,
     OF_RANK,
     PLAN,
+    TALLY,
     average,
     experts,
     fills,
@@ -64,6 +58,7 @@ from k3.proof.pull import (
     count_natural,
     counted,
     first,
+    prefer,
     prove_kept,
     r,
     ranks,
@@ -71,30 +66,21 @@ from k3.proof.pull import (
 from k3.proof.sums import every
 from k3.proof.theorem import Theorem, Theorems
 
-d, done = var("d", fun(DONE, INT)), var("done", list_of(DONE))
-TALLY = recursive(  # a sum over the work of all ranks
-    "tally",
-    [d, done],
-    INT,
-    lambda d: integer(0),
-    lambda h, t, rec, d: d(h) + rec(d),
-)
-
-
 MEAN = eq(LOAD(snd(first)) + SUMMED(OF_RANK, ranks), average * (counted(ranks) + 1))
 GIVEN = conj(is_good(first), ALL(GOOD, ranks), MEAN, experts >= 0)
-EVERY = [average, experts, first, ranks]
+EVERY = [*CHOICE, average, experts, first, ranks]
 
 
 def _planned(most: Term, fills: Term, given: Term = GIVEN) -> Term:
-    plan = PLAN(average, first, ranks, fills)
+    plan = PLAN(*CHOICE, average, first, ranks, fills)
     return forall(EVERY, implies(given, every(DONE)(lam([x], met(x, most)), plan)))
 
 
 def bounds_are_met() -> Term:
     """For all loads with a whole average, every rank computes exactly the average (S·K
     slots), fetches at most as many experts as a rank holds (E/R), all of one source,
-    and no number of slots is negative.
+    and no number of slots is negative; whichever of equally loaded ranks goes first,
+    and whichever of its slots a source gives.
     """
     return _planned(experts, counted(ranks))
 
@@ -104,7 +90,7 @@ def _prove_bounds() -> Thm:
     test = lam([x], met(x, experts))
 
     def all_met(first: Term, ranks: Term, fills: Term) -> Term:
-        return every(DONE)(test, PLAN(average, first, ranks, fills))
+        return every(DONE)(test, PLAN(*CHOICE, average, first, ranks, fills))
 
     def goal(fills: Term) -> Term:
         given = state(first, ranks, fills)
@@ -112,11 +98,15 @@ def _prove_bounds() -> Thm:
 
     def step(fills: Term, natural: Thm, smaller: Thm) -> Thm:
         (given,) = suppose(state(first, ranks, fills + 1))
-        one = use(one_fill()(fills, average, experts, first, ranks), natural, given)
+        one = use(
+            one_fill()(*CHOICE, fills, average, experts, first, ranks), natural, given
+        )
         done, kept, others = one_more()
         later = kernel.mp(smaller(kept, others), kernel.conj_elim(one, 1))
-        law = use(at_next(PLAN, fills, average, first, ranks), natural)
-        both = at_next(every(DONE), done, PLAN(average, kept, others, fills), test)
+        law = use(at_next(PLAN, fills, *CHOICE, average, first, ranks), natural)
+        both = at_next(
+            every(DONE), done, PLAN(*CHOICE, average, kept, others, fills), test
+        )
         planned = every(DONE)(test, law.concl.args[0])
         whole = kernel.congr(planned, kernel.refl(test), law)
         finished = kernel.conj_intro(kernel.conj_elim(one, 0), later)
@@ -128,7 +118,7 @@ def _prove_bounds() -> Thm:
     (given,) = suppose(state(first, ranks, zero))
     last = pair(first, pair(fst(first), nil(INT)))
     facts = [
-        at_zero(PLAN, average, first, ranks),
+        at_zero(PLAN, *CHOICE, average, first, ranks),
         *(at_zero(f) for f in (LOAD, NATURAL, SIZE)),
         at_next(every(DONE), last, nil(DONE), test),
         at_zero(every(DONE), test),
@@ -137,11 +127,13 @@ def _prove_bounds() -> Thm:
     base = kernel.ground(all_met(first, ranks, zero), [*facts, given])
     base = close([first, ranks], [given], base)
     th = kernel.generalize(
-        [average, experts], nat_induction(fills, goal(fills), base, step)
+        [*CHOICE, average, experts], nat_induction(fills, goal(fills), base, step)
     )
     (given,) = suppose(GIVEN)
     number = counted(ranks)
-    th = use(th(average, experts)(number), count_natural()(ranks))(first, ranks)
+    th = use(th(*CHOICE, average, experts)(number), count_natural()(ranks))(
+        first, ranks
+    )
     ready = kernel.ground(state(first, ranks, number), [given])
     return close(EVERY, [given], kernel.mp(th, ready))
 
@@ -151,7 +143,7 @@ def _prove_bounds() -> Thm:
 
 def _tallied(each: Term, of_rank: Term, fills: Term) -> Term:
     """The sum over the plan against the sum over the ranks."""
-    plan = PLAN(average, first, ranks, fills)
+    plan = PLAN(*CHOICE, average, first, ranks, fills)
     return eq(TALLY(each, plan), of_rank(first) + SUMMED(of_rank, ranks))
 
 
@@ -166,13 +158,13 @@ def every_slot_is_computed() -> Term:
     plan has the same sum for every weight of home rank and place, whatever the loads.
     """
     same = _tallied(W_DONE, W_RANK, counted(ranks))
-    return forall([g, average, first, ranks], same)
+    return forall([g, *CHOICE, average, first, ranks], same)
 
 
 def every_rank_is_planned_once() -> Term:
     """Every rank is in the plan, and once: sums over the numbers of ranks are kept."""
     same = _tallied(N_DONE, N_RANK, counted(ranks))
-    return forall([w, average, first, ranks], same)
+    return forall([w, *CHOICE, average, first, ranks], same)
 
 
 def _conserved(each: Term, of_rank: Term, *known: Thm) -> Thm:
@@ -187,23 +179,23 @@ def _conserved(each: Term, of_rank: Term, *known: Thm) -> Thm:
         (given,) = suppose(eq(counted(ranks), fills + 1))
         _, source, _, need = pieces(average, first, ranks)
         done, kept, others = one_more()
-        rest = snd(PULL(OF_RANK, first, ranks))
-        pulls = [prove_kept()(OF_RANK, y, first, ranks) for y in (ONE, of_rank)]
+        rest = snd(PULL(OF_RANK, prefer, first, ranks))
+        pulls = [prove_kept()(OF_RANK, prefer, y, first, ranks) for y in (ONE, of_rank)]
         enough = kernel.ground(counted(rest) >= 1, [pulls[0], given, natural])
-        tops = [use(top_keeps()(y, rest), enough) for y in (ONE, of_rank)]
+        tops = [use(top_keeps()(prefer, y, rest), enough) for y in (ONE, of_rank)]
         one = kernel.ground(eq(counted(others), fills), [pulls[0], tops[0], given])
         later = use(smaller(kept, others), one)
-        law = use(at_next(PLAN, fills, average, first, ranks), natural)
+        law = use(at_next(PLAN, fills, *CHOICE, average, first, ranks), natural)
         whole = kernel.congr(TALLY(each, law.concl.args[0]), kernel.refl(each), law)
-        added = at_next(TALLY, done, PLAN(average, kept, others, fills), each)
-        moved = slots_kept()(g, fst(source), integer(0), need, snd(source))
+        added = at_next(TALLY, done, PLAN(*CHOICE, average, kept, others, fills), each)
+        moved = kept_given()(pick, g, fst(source), integer(0), need, snd(source))
         same = _tallied(each, of_rank, fills + 1)
         th = exact(same, whole, added, later, pulls[1], tops[1], moved)
         return close([first, ranks], [given], th)
 
     zero = integer(0)
     (given,) = suppose(eq(counted(ranks), zero))
-    law = at_zero(PLAN, average, first, ranks)
+    law = at_zero(PLAN, *CHOICE, average, first, ranks)
     last = pair(first, pair(fst(first), nil(INT)))
     whole = kernel.congr(TALLY(each, law.concl.args[0]), kernel.refl(each), law)
     ends = [
@@ -228,13 +220,13 @@ def _conserved(each: Term, of_rank: Term, *known: Thm) -> Thm:
 @lemma
 def _prove_slots() -> Thm:
     th = _conserved(W_DONE, W_RANK)
-    return kernel.generalize([g, average, first, ranks], th)
+    return kernel.generalize([g, *CHOICE, average, first, ranks], th)
 
 
 @lemma
 def _prove_ranks() -> Thm:
     th = _conserved(N_DONE, N_RANK)
-    return kernel.generalize([w, average, first, ranks], th)
+    return kernel.generalize([w, *CHOICE, average, first, ranks], th)
 
 
 FREE = conj(is_good(first), ALL(GOOD, ranks), experts >= 0)
@@ -250,15 +242,19 @@ def _mutants() -> Mapping[str, Term]:
 
 def _slot_mutants() -> Mapping[str, Term]:
     same = _tallied(lam([x], W_RANK(fst(x))), W_RANK, counted(ranks))
-    return {"what was moved not computed": forall([g, average, first, ranks], same)}
+    return {
+        "what was moved not computed": forall([g, *CHOICE, average, first, ranks], same)
+    }
 
 
 def _rank_mutants() -> Mapping[str, Term]:
     short = _tallied(N_DONE, N_RANK, counted(ranks) - 1)
     sources = _tallied(lam([x], w(fst(snd(x)))), N_RANK, counted(ranks))
     return {
-        "one fill fewer": forall([w, average, first, ranks], short),
-        "every rank a source once": forall([w, average, first, ranks], sources),
+        "one fill fewer": forall([w, *CHOICE, average, first, ranks], short),
+        "every rank a source once": forall(
+            [w, *CHOICE, average, first, ranks], sources
+        ),
     }
 
 
@@ -278,7 +274,8 @@ THEOREMS: Theorems = {
     "bounds_are_met": Theorem(
         statement=bounds_are_met,
         proof=_prove_bounds,
-        scope="all numbers of ranks and experts, all loads with a whole average",
+        scope="all numbers of ranks and experts, all loads with a whole average, all "
+        "orders of equal ranks, all choices of slots within a source",
         mutants=_mutants,
         hints=HINTS,
     ),

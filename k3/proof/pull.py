@@ -41,6 +41,7 @@ RANK = pair_of(INT, SLOTS)  # its number, and the slots of its home experts
 first, ranks, r = var("first", RANK), var("ranks", list_of(RANK)), var("r", RANK)
 key, f = var("key", fun(RANK, INT)), var("f", fun(RANK, INT))
 good = var("good", fun(RANK, BOOL))
+prefer = var("prefer", fun(RANK, RANK, BOOL))
 
 SUMMED = recursive(
     "summed",
@@ -57,10 +58,16 @@ def counted(ranks: Term) -> Term:
     return SUMMED(ONE, ranks)
 
 
-def _pulled(h: Term, t: Term, rec: Callable[..., Term], key: Term, first: Term) -> Term:
-    least = rec(key, first)
+def _before(key: Term, prefer: Term, a: Term, b: Term) -> Term:
+    """Is a pulled out rather than b? Equal keys are up to `prefer`."""
+    return (key(a) < key(b)) | conj(eq(key(a), key(b)), prefer(a, b))
+
+
+def _pulled(h: Term, t: Term, rec: Callable[..., Term], *given: Term) -> Term:
+    key, prefer, _ = given
+    least = rec(*given)
     return ite(
-        key(fst(least)) <= key(h),
+        _before(key, prefer, fst(least), h),
         pair(fst(least), cons(h, snd(least))),
         pair(h, cons(fst(least), snd(least))),
     )
@@ -68,22 +75,22 @@ def _pulled(h: Term, t: Term, rec: Callable[..., Term], key: Term, first: Term) 
 
 PULL = recursive(
     "pull",
-    [key, first, ranks],
+    [key, prefer, first, ranks],
     pair_of(RANK, list_of(RANK)),
-    lambda key, first: pair(first, nil(RANK)),
+    lambda key, prefer, first: pair(first, nil(RANK)),
     _pulled,
 )
-REST = snd(PULL(key, first, ranks))
+REST = snd(PULL(key, prefer, first, ranks))
 
 
 def _sums(ranks: Term) -> Term:
-    found = PULL(key, first, ranks)
+    found = PULL(key, prefer, first, ranks)
     return eq(f(fst(found)) + SUMMED(f, snd(found)), f(first) + SUMMED(f, ranks))
 
 
 def ranks_are_kept() -> Term:
     """Pulling out a rank keeps every rank once: any sum over them is the same."""
-    return forall([key, f, first, ranks], _sums(ranks))
+    return forall([key, prefer, f, first, ranks], _sums(ranks))
 
 
 @lemma
@@ -91,9 +98,9 @@ def prove_kept() -> Thm:
     """Sums over the pulled ranks."""
 
     def step(h: Term, t: Term, smaller: Thm) -> Thm:
-        found = PULL(key, first, t)
+        found = PULL(key, prefer, first, t)
         laws = [
-            at_next(PULL, h, t, key, first),
+            at_next(PULL, h, t, key, prefer, first),
             at_next(SUMMED, h, t, f),
             at_next(SUMMED, h, snd(found), f),
             at_next(SUMMED, fst(found), snd(found), f),
@@ -102,17 +109,17 @@ def prove_kept() -> Thm:
 
     base = auto(_sums(nil(RANK)), defs=[PULL, SUMMED])
     th = list_induction(ranks, _sums(ranks), base, step)
-    return restate(ranks_are_kept(), kernel.generalize([key, f, first], th))
+    return restate(ranks_are_kept(), kernel.generalize([key, prefer, f, first], th))
 
 
 def _least(ranks: Term, count: Term) -> Term:
-    found = fst(PULL(key, first, ranks))
+    found = fst(PULL(key, prefer, first, ranks))
     return key(found) * count <= key(first) + SUMMED(key, ranks)
 
 
 def least_is_at_most_average() -> Term:
     """The key of the rank pulled out, times the number of ranks, is at most the sum."""
-    return forall([key, first, ranks], _least(ranks, counted(ranks) + 1))
+    return forall([key, prefer, first, ranks], _least(ranks, counted(ranks) + 1))
 
 
 @lemma
@@ -126,26 +133,31 @@ def prove_least() -> Thm:
     """The least key against the average."""
 
     def step(h: Term, t: Term, smaller: Thm) -> Thm:
-        found, whole = PULL(key, first, t), cons(h, t)
-        law = at_next(PULL, h, t, key, first)
+        found, whole = PULL(key, prefer, first, t), cons(h, t)
+        law = at_next(PULL, h, t, key, prefer, first)
         sums = [at_next(SUMMED, h, t, x) for x in (key, ONE)]
         natural = count_natural()(t)
-        pulled = key(fst(PULL(key, first, whole)))
-        (yes,) = suppose(key(fst(found)) <= key(h))
-        same = kernel.ground(eq(pulled, key(fst(found))), [law, yes])
+        pulled = key(fst(PULL(key, prefer, first, whole)))
         goal = _least(whole, counted(whole) + 1)
+        before = _before(key, prefer, fst(found), h)
+        (yes,) = suppose(before)
+        same = kernel.ground(eq(pulled, key(fst(found))), [law, yes])
         product = kernel.congr(goal.args[0], same, _one_more(sums[1]))
-        there = exact(goal, product, smaller, sums[0], yes)
-        (no,) = suppose(~(key(fst(found)) <= key(h)))
+        order = kernel.ground(key(fst(found)) <= key(h), [yes])
+        there = exact(goal, product, smaller, sums[0], order)
+        (no,) = suppose(~before)
         same = kernel.ground(eq(pulled, key(h)), [law, no])
         product = kernel.congr(goal.args[0], same, _one_more(sums[1]))
-        here = exact(goal, product, smaller, sums[0], no, natural, degree=2)
-        return kernel.by_cases(key(fst(found)) <= key(h), there, here)
+        order = kernel.ground(key(h) <= key(fst(found)), [no])
+        here = exact(goal, product, smaller, sums[0], order, natural, degree=2)
+        return kernel.by_cases(before, there, here)
 
     base = auto(_least(nil(RANK), counted(nil(RANK)) + 1), defs=[PULL, SUMMED])
     phi = _least(ranks, counted(ranks) + 1)
     th = list_induction(ranks, phi, base, step)
-    return restate(least_is_at_most_average(), kernel.generalize([key, first], th))
+    return restate(
+        least_is_at_most_average(), kernel.generalize([key, prefer, first], th)
+    )
 
 
 def _one_more(law: Thm) -> Thm:
@@ -154,7 +166,7 @@ def _one_more(law: Thm) -> Thm:
 
 
 def _all_good(ranks: Term) -> Term:
-    found = PULL(key, first, ranks)
+    found = PULL(key, prefer, first, ranks)
     given = conj(good(first), every(RANK)(good, ranks))
     kept = conj(good(fst(found)), every(RANK)(good, snd(found)))
     return implies(given, kept)
@@ -165,9 +177,9 @@ def all_good() -> Thm:
     """What holds of every rank holds of the one pulled out and of the others."""
 
     def step(h: Term, t: Term, smaller: Thm) -> Thm:
-        found, ALL = PULL(key, first, t), every(RANK)
+        found, ALL = PULL(key, prefer, first, t), every(RANK)
         laws = [
-            at_next(PULL, h, t, key, first),
+            at_next(PULL, h, t, key, prefer, first),
             at_next(ALL, h, t, good),
             at_next(ALL, h, snd(found), good),
             at_next(ALL, fst(found), snd(found), good),
@@ -176,17 +188,17 @@ def all_good() -> Thm:
 
     base = auto(_all_good(nil(RANK)), defs=[PULL, every(RANK)])
     th = list_induction(ranks, _all_good(ranks), base, step)
-    return prenex(kernel.generalize([key, good, first], th))
+    return prenex(kernel.generalize([key, prefer, good, first], th))
 
 
 def _kept_mutants() -> Mapping[str, Term]:
     lost = eq(SUMMED(f, REST), SUMMED(f, ranks))
-    return {"the first rank pulled out": forall([key, f, first, ranks], lost)}
+    return {"the first rank pulled out": forall([key, prefer, f, first, ranks], lost)}
 
 
 def _mutants() -> Mapping[str, Term]:
     more = _least(ranks, counted(ranks) + 2)
-    return {"one rank more": forall([key, first, ranks], more)}
+    return {"one rank more": forall([key, prefer, first, ranks], more)}
 
 
 THEOREMS: Theorems = {
