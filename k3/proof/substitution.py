@@ -206,45 +206,52 @@ def _new_row(size: Term, natural: Thm, dim: Thm, smaller: Thm) -> Thm:
     return exact(goal, left, split, outer)
 
 
+SIDES = (SHIFTED, y, lam([t], R(t, i)))
+
+
+def _row_cases(size: Term, natural: Thm, dim: Thm, smaller: Thm) -> Thm:
+    """The split of row j when one more row is found: the new row or one before."""
+    rows = [at(use(at_next(SOLVE, size, beta, A, x), natural), j) for x in SIDES]
+    new = _new_row(size, natural, dim, smaller)
+    cases = []
+    for here, branch in ((eq(j, size), 1), (~eq(j, size), 2)):
+        picked = [
+            kernel.ground(
+                eq(row.concl.args[0], row.concl.args[1].args[branch]),
+                [row, kernel.assume(here)],
+            )
+            for row in rows
+        ]
+        W = _weighted(picked[2])
+        known = new if branch == 1 else smaller(j)
+        cases.append(exact(_split(size + 1), picked[0], picked[1], W, known))
+    return kernel.by_cases(eq(j, size), *cases)
+
+
+def _weighted(row: Thm) -> Thm:
+    """A row of W under the sum W s."""
+    return under(i, n, kernel.congr(row.concl.args[0] * s(i), row, kernel.refl(s(i))))
+
+
+def _split_at_zero(dim: Thm) -> Thm:
+    """No row is found yet: both sides are 0."""
+    rows = [at(at_zero(SOLVE, beta, A, x), j) for x in SIDES]
+    W = rows[2].concl.args[0] * s(i)
+    product = kernel.congr(W, rows[2], kernel.refl(s(i)))
+    gone = under(i, n, kernel.trans(product, kernel.ring(real(0) * s(i), real(0))))
+    none = use(sum_zero()(n), dim)
+    return exact(_split(integer(0)), rows[0], rows[1], gone, none)
+
+
 @lemma
 def prove_split() -> Thm:
     """U − W s solves for y − R s."""
     (dim,) = suppose(n >= 0)
 
     def step(size: Term, natural: Thm, smaller: Thm) -> Thm:
-        column = lam([t], R(t, i))
-        rows = [
-            at(use(at_next(SOLVE, size, beta, A, side), natural), j)
-            for side in (SHIFTED, y, column)
-        ]
-        new = _new_row(size, natural, dim, smaller)
-        cases = []
-        for here, branch in ((eq(j, size), 1), (~eq(j, size), 2)):
-            picked = [
-                kernel.ground(
-                    eq(row.concl.args[0], row.concl.args[1].args[branch]),
-                    [row, kernel.assume(here)],
-                )
-                for row in rows
-            ]
-            weighted = kernel.congr(
-                picked[2].concl.args[0] * s(i), picked[2], kernel.refl(s(i))
-            )
-            W = under(i, n, weighted)
-            known = new if branch == 1 else smaller(j)
-            cases.append(exact(_split(size + 1), picked[0], picked[1], W, known))
-        th = kernel.by_cases(eq(j, size), *cases)
-        return kernel.generalize([j], th)
+        return kernel.generalize([j], _row_cases(size, natural, dim, smaller))
 
-    zero = integer(0)
-    rows = [
-        at(at_zero(SOLVE, beta, A, side), j) for side in (SHIFTED, y, lam([t], R(t, i)))
-    ]
-    W = rows[2].concl.args[0] * s(i)
-    product = kernel.congr(W, rows[2], kernel.refl(s(i)))
-    gone = under(i, n, kernel.trans(product, kernel.ring(real(0) * s(i), real(0))))
-    none = use(sum_zero()(n), dim)
-    base = kernel.generalize([j], exact(_split(zero), rows[0], rows[1], gone, none))
+    base = kernel.generalize([j], _split_at_zero(dim))
     th = nat_induction(size, forall([j], _split(size)), base, step)
     (natural,) = suppose(size >= 0)
     th = close([size, j], [natural], use(th(size), natural)(j))
