@@ -76,6 +76,12 @@ def mutated(name: str) -> tuple[str, ...]:
     return MUTANTS.get(step, (step,))
 
 
+def wrong_variants(name: str) -> tuple[str, ...]:
+    """The names of a theorem's wrong variants."""
+    steps = mutated(name)
+    return tuple(m.name for m in mutants.mutants if m.step in steps)
+
+
 def prove(name: str) -> Record:
     """Decide one theorem anew and refute the wrong variants of its step."""
     began = time.perf_counter()

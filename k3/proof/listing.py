@@ -8,7 +8,7 @@ no level: it is shown as "?".
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -36,6 +36,7 @@ class Entry:
     scope: str
     level: str
     axioms: tuple[str, ...]
+    mutants: tuple[str, ...]
 
 
 def entries() -> list[Entry]:
@@ -46,10 +47,13 @@ def entries() -> list[Entry]:
     for name, theorem in theorems().items():
         said = " ".join((theorem.statement.__doc__ or "").split())
         now = log.digest(theorem.statement())
-        found.append(_entry(name, said, theorem.scope, now, proved))
+        wrong = tuple(theorem.mutants())
+        entry = _entry(name, said, theorem.scope, now, proved)
+        found.append(replace(entry, mutants=wrong))
     for name in graphs.names():
         said, scope = graphs.words(name), graphs.scope(name)
-        found.append(_entry(name, said, scope, graphs.digest(name), proved))
+        entry = _entry(name, said, scope, graphs.digest(name), proved)
+        found.append(replace(entry, mutants=graphs.wrong_variants(name)))
     return found
 
 
@@ -64,6 +68,7 @@ def _entry(
         scope=scope,
         level=old["level"] if known else "?",
         axioms=tuple(old["axioms"]) if known else (),
+        mutants=(),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from k3.logic import analysis, falsify
 from k3.logic.recursion import recursive
-from k3.logic.sorts import INT, REAL, list_of, named
+from k3.logic.sorts import INT, REAL, fun, list_of, named
 from k3.logic.syntax import conj, cons, eq, forall, implies, ite, nil, real, var
 
 x, y = var("x", REAL), var("y", REAL)
@@ -51,6 +51,19 @@ def test_given_inputs_are_used():
     found = falsify.falsify(phi, given={"x": Fraction(22, 7)})
     assert found is not None
     assert found.inputs == {"x": "22/7"}
+
+
+def test_a_given_function_prints_as_what_it_was_asked():
+    f = var("f", fun(REAL, REAL))
+    found = falsify.falsify(
+        forall([f], eq(f(real(2)), 0)), given={"f": lambda v: v * 3}
+    )
+    assert str(found) == "f = {2 ↦ 6}: f(2) = 0 is false: 6 against 0"
+
+
+def test_a_statement_without_variables_prints_no_inputs():
+    found = falsify.falsify(eq(real(2), 3))
+    assert str(found) == "2 = 3 is false: 2 against 3"
 
 
 def test_recursion_and_premises_are_evaluated():
