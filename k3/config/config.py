@@ -98,7 +98,11 @@ class K3Config(Section):
             raise ConfigError(
                 f"no configuration at {file}: give a directory that holds config.json"
             ) from None
-        except ValueError as error:
+        except OSError as error:
+            raise ConfigError(
+                f"{file} must be a file that can be read: {error.strerror}"
+            ) from error
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{file} is not JSON: {error}") from None
         if not isinstance(data, dict):
             raise ConfigError(f"{file} must hold a JSON object, got {data!r:.40}")

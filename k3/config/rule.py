@@ -7,6 +7,8 @@ from typing import Any
 
 from k3.config.section import NOTHING, Section, Unreadable, View, Wrong, show
 
+MAX_SIZE = 2**31
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -49,10 +51,9 @@ def value_at(section: Any, dotted: str) -> Any:
 
 
 def positive(names: str) -> list[Rule]:
-    """Rules that each named number is above zero."""
-    return [
-        Rule(n, "a positive number", partial(_is_positive, n)) for n in names.split()
-    ]
+    """Rules that each named number is above zero, and a size that a tensor can have."""
+    expected = "a positive number below 2^31"
+    return [Rule(n, expected, partial(_is_positive, n)) for n in names.split()]
 
 
 def equal(wanted: Mapping[str, Any]) -> list[Rule]:
@@ -73,7 +74,7 @@ def divides(name: str, whole: str, why: str) -> Rule:
 
 
 def _is_positive(name: str, section: Any) -> bool:
-    return bool(value_at(section, name) > 0)
+    return bool(0 < value_at(section, name) < MAX_SIZE)
 
 
 def _is(name: str, wanted: Any, section: Any) -> bool:

@@ -6,6 +6,9 @@ from typing import Any
 from k3.config import schedule
 from k3.config.rule import Rule, divides, equal, ids, positive, value_at
 
+# 12 times what the release has; beyond it not even the names fit into memory.
+MAX_EXPERTS = 2**20
+
 
 def _packs(name: str, text: Any) -> bool:
     return text.quantization_config is None or value_at(text, name) % 32 == 0
@@ -49,6 +52,16 @@ TEXT = [
         "first_k_dense_replace",
         "from 0 to num_hidden_layers",
         lambda t: 0 <= t.first_k_dense_replace <= t.num_hidden_layers,
+    ),
+    Rule(
+        "num_hidden_layers",
+        "at most 65536: each has its tensors",
+        lambda t: t.num_hidden_layers <= 2**16,
+    ),
+    Rule(
+        "num_experts",
+        f"at most {MAX_EXPERTS:,} in all layers together: each has its tensors",
+        lambda t: t.num_experts * t.num_hidden_layers <= MAX_EXPERTS,
     ),
     Rule(
         "num_experts_per_token",

@@ -23,6 +23,11 @@ VISION = [
             "projector_hidden_act": "gelu",
         }
     ),
+    Rule(
+        "vt_num_hidden_layers",
+        "at most 4096: each has its tensors",
+        lambda v: v.vt_num_hidden_layers <= 4096,
+    ),
     divides("vt_num_attention_heads", "qkv_hidden_size", "heads are of equal width"),
     Rule(
         "qkv_hidden_size",

@@ -164,7 +164,7 @@ def _media_proc_cfg(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_bytes())["media_proc_cfg"]
         return dict(config)
-    except (ValueError, KeyError, TypeError) as fault:
+    except (ValueError, KeyError, TypeError, OSError, RecursionError) as fault:
         raise CheckpointError(
             f"{FILE_NAME} must be JSON with an object media_proc_cfg: {fault!r}; "
             "restore the file"

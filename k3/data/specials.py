@@ -6,6 +6,7 @@ for a vocabulary of our own, with the released names at the released offsets.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from k3.errors import CheckpointError
 FILE_NAME = "tokenizer_config.json"
 NUM_SPECIALS = 256
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token")
+
+_ID = re.compile("[0-9]{1,12}")
 
 RELEASED_OFFSETS = {
     "[BOS]": 0,
@@ -55,11 +58,15 @@ def read(path: Path) -> dict[str, Any]:
 
     Raises: CheckpointError when it is not a JSON object.
     """
-    if not path.is_file():
+    if not path.exists():
         return {}
     try:
         config = json.loads(path.read_bytes())
-    except ValueError as fault:
+    except OSError as fault:
+        raise CheckpointError(
+            f"{path.name} must be readable: {fault.strerror}; give {path} back"
+        ) from fault
+    except (ValueError, RecursionError) as fault:
         raise CheckpointError(
             f"{path.name} must be JSON: {fault}; restore the file"
         ) from None
@@ -77,7 +84,13 @@ def ids(config: Mapping[str, Any], num_ranks: int) -> dict[str, int]:
     Raises: CheckpointError for a place outside the 256 or a name given twice.
     """
     names = {n: f"<|reserved_token_{n}|>" for n in _places(num_ranks)}
-    for key, entry in config.get("added_tokens_decoder", {}).items():
+    added = config.get("added_tokens_decoder", {})
+    if not isinstance(added, Mapping):
+        raise CheckpointError(
+            "added_tokens_decoder must be an object that maps ids to tokens: got "
+            f"{type(added).__name__}; mend {FILE_NAME}"
+        )
+    for key, entry in added.items():
         place, name = _entry(key, entry)
         if place not in names:
             raise CheckpointError(
@@ -108,9 +121,9 @@ def roles(config: Mapping[str, Any], table: Mapping[str, int]) -> dict[str, int]
             name = name.get("content")
         if name is None:
             continue
-        if name not in table:
+        if not isinstance(name, str) or name not in table:
             raise CheckpointError(
-                f"{role} must be a special token: {name!r} has no place in "
+                f"{role} must be a special token: {name!r:.80} has no place in "
                 f"added_tokens_decoder; mend {FILE_NAME}"
             )
         found[role] = table[name]
@@ -123,9 +136,10 @@ def _places(num_ranks: int) -> range:
 
 def _entry(key: str, entry: Any) -> tuple[int, str]:
     content = entry.get("content") if isinstance(entry, dict) else None
-    if not key.isdigit() or not isinstance(content, str) or not content:
+    # Whatever int() takes is more than an id: ² is a digit, and 5000 of them are.
+    if not _ID.fullmatch(key) or not isinstance(content, str) or not content:
         raise CheckpointError(
             'added_tokens_decoder maps an id to {"content": name}: got '
-            f"{key!r}: {entry!r}; mend {FILE_NAME}"
+            f"{key!r:.80}: {entry!r:.80}; mend {FILE_NAME}"
         )
     return int(key), content

@@ -57,13 +57,20 @@ def run(
     Raises: RequestError for a directory that holds another run.
     """
     began, directory = time.monotonic(), Path(out)
+    before = snapshot.read(directory)[1] if resume else _open(directory)
     with report.stage("reading text", quiet=quiet):
         corpus = corpora.stdlib()
     facts = {"recipe": recipe.to_dict(), "corpus": corpus.sha256}
-    _open(directory, facts, resume)
-    stage = "reading the tokenizer" if resume else "training the tokenizer"
+    if resume:
+        _check_same(directory, before, facts)
+        report.keep_until(directory / report.FILE_NAME, before["step"])
+    else:
+        loop.begin(directory, facts)
+    # A run that was cut before its first step may have left half a tokenizer.
+    known = bool(before.get("step"))
+    stage = "reading the tokenizer" if known else "training the tokenizer"
     with report.stage(stage, quiet=quiet):
-        tokenizer = _tokenizer(recipe, corpus, directory, resume)
+        tokenizer = _tokenizer(recipe, corpus, directory, known)
     with report.stage("encoding text", quiet=quiet):
         tokens = stream.tokens(corpus.train, tokenizer)
     model = fresh(recipe)
@@ -138,25 +145,36 @@ def _judge(
     )
 
 
-def _open(directory: Path, facts: dict[str, Any], resume: bool) -> None:
-    """Make the directory, or check that it holds the run that is to go on."""
-    if not resume:
-        if directory.is_dir() and any(directory.iterdir()):
-            raise RequestError(
-                f"a run starts in an empty directory: got {directory} with files in "
-                "it; choose another one, or resume"
-            )
+def _open(directory: Path) -> dict[str, Any]:
+    """Make the directory of a fresh run, of which nothing is known yet."""
+    try:
         directory.mkdir(parents=True, exist_ok=True)
-        return
-    _, before = snapshot.read(directory)
-    report.keep_until(directory / report.FILE_NAME, before["step"])
-    old, new = before["recipe"], facts["recipe"]
+        held = {path.name for path in directory.iterdir()}
+    except OSError as fault:
+        raise RequestError(
+            f"a run needs a directory to write: got {directory} ({fault.strerror}); "
+            "choose another one"
+        ) from fault
+    # A kill in the first moment leaves the snapshot of step 0 half written.
+    if held - {snapshot.WRITING}:
+        raise RequestError(
+            f"a run starts in an empty directory: got {directory} with files in "
+            "it; choose another one, or resume"
+        )
+    return {}
+
+
+def _check_same(directory: Path, before: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Refuse to go on with a run that is not the one in the directory."""
+    old, new = before.get("recipe"), facts["recipe"]
+    if not isinstance(old, dict) or not isinstance(before.get("step"), int):
+        raise snapshot.damaged(directory / snapshot.FILE_NAME, "it names no run")
     wrong = [
         f"{key} was {old.get(key)} and is {value}"
         for key, value in new.items()
         if key not in RESUMABLE and old.get(key) != value
     ]
-    if before["corpus"] != facts["corpus"]:
+    if before.get("corpus") != facts["corpus"]:
         wrong.append("the corpus has another hash, as under another Python")
     if wrong:
         raise CheckpointError(
@@ -166,10 +184,10 @@ def _open(directory: Path, facts: dict[str, Any], resume: bool) -> None:
 
 
 def _tokenizer(
-    recipe: Recipe, corpus: Corpus, directory: Path, resume: bool
+    recipe: Recipe, corpus: Corpus, directory: Path, known: bool
 ) -> Tokenizer:
     """Learn the vocabulary from the training text, or read it back."""
-    if not resume:
+    if not known:
         texts = [document.text for document in corpus.train]
         Tokenizer(bpe.train(texts, recipe.num_ranks)).save(directory)
     return Tokenizer.load(directory)

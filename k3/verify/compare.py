@@ -3,6 +3,7 @@
 Error: largest absolute difference over the largest absolute value expected.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,8 +35,13 @@ def compare(
     `tolerance` replaces the defaults of the model's dtype for every tensor.
 
     Raises: CheckpointError for a file that holds nothing to compare, RequestError
-    for one of another vocabulary, width or depth.
+    for one of another vocabulary, width or depth, or a tolerance that is no bound.
     """
+    if tolerance is not None and not 0 <= tolerance < math.inf:
+        raise RequestError(
+            f"a tolerance must be at least 0 and finite: got {tolerance}; leave it out "
+            "for the default of the dtype"
+        )
     file = golden if isinstance(golden, Golden) else Golden.load(golden)
     names = file.expected()
     if not names:

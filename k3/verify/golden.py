@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,12 @@ OUTPUTS = [
     "mm_logits",
 ]
 
+# All that numpy raises for a file that is empty, cut, of another kind or too large.
+_UNREADABLE = (
+    *(OSError, ValueError, EOFError, KeyError, MemoryError, NotImplementedError),
+    *(OverflowError, SyntaxError, zipfile.BadZipFile, zlib.error),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Golden:
@@ -49,9 +56,12 @@ class Golden:
         """Read an npz file; nothing in it is executed."""
         path = Path(path)
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as stream:
+                file = np.load(stream, allow_pickle=False)
+                if not isinstance(file, np.lib.npyio.NpzFile):
+                    raise ValueError("it holds one array without a name")
                 return cls(path, {key: file[key] for key in file.files})
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
+        except _UNREADABLE as error:
             raise CheckpointError(
                 f"golden numbers come from a readable .npz file: got {path} ({error}); "
                 f"give a file written by numpy.savez"
@@ -70,7 +80,12 @@ class Golden:
 
     def json(self, key: str) -> Any:
         """A value stored as JSON text."""
-        return json.loads(str(self[key]))
+        try:
+            return json.loads(str(self[key]))
+        except (ValueError, RecursionError) as error:
+            raise CheckpointError(
+                f"{key} in {self.path} must be JSON text: {error}; write it anew"
+            ) from None
 
     def expected(self) -> list[str]:
         """The keys that a model must reproduce, in the order of the computation."""

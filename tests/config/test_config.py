@@ -164,6 +164,21 @@ def test_load_says_what_is_missing(tmp_path):
         K3Config.load(tmp_path)
 
 
+@pytest.mark.parametrize("text", ["[" * 10**5, '{"a":' * 10**5, "9" * 5000])
+def test_a_file_too_deep_or_too_long_is_refused(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"config\.json is not JSON: "):
+        K3Config.load(tmp_path)
+
+
+def test_a_directory_in_place_of_the_file_is_refused(tmp_path):
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(ConfigError, match="can be read: Is a directory"):
+        K3Config.load(tmp_path)
+    with pytest.raises(ConfigError, match="can be read: Not a directory"):
+        K3Config.load(K3Config.load(GOLDEN / "tiny_release").save(tmp_path / "x") / "y")
+
+
 def test_a_field_given_twice_is_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"text_config": {"a": 1, "b": 2, "a": 3}}')
     with pytest.raises(ConfigError, match=r"gives a field twice: a$"):

@@ -278,3 +278,30 @@ def test_report_80_layer_lists_equal_the_schedule(lists, says):
 def test_an_absurd_layer_count_is_cheap_to_refuse():
     text = complaint({"text_config.num_hidden_layers": 10**15})
     assert f"{LINEAR}.full_attn_layers" in text
+
+
+@pytest.mark.parametrize("value", [2**20, 10**30, 10**4000])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "text_config.num_experts",
+        "text_config.num_hidden_layers",
+        "vision_config.vt_num_hidden_layers",
+    ],
+)
+def test_a_count_that_no_memory_holds_is_refused(name, value):
+    assert name.rpartition("config.")[2] in complaint({name: value})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "text_config.hidden_size",
+        "text_config.vocab_size",
+        "text_config.linear_attn_config.num_heads",
+        "vision_config.vt_hidden_size",
+    ],
+)
+def test_a_size_that_no_tensor_has_is_refused(name):
+    message = complaint({name: 2**31})
+    assert f"{name}: got 2147483648, expected a positive number below 2^31" in message

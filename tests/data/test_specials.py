@@ -87,3 +87,36 @@ def test_a_garbled_file_is_refused(tmp_path, text, said):
     path.write_text(text)
     with pytest.raises(CheckpointError, match=said):
         specials.read(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, '{"a":' * 10**5, "9" * 5000])
+def test_a_file_too_deep_or_too_long_is_refused(tmp_path, text):
+    path = tmp_path / specials.FILE_NAME
+    path.write_text(text)
+    with pytest.raises(CheckpointError, match=r"must be JSON: .*; restore the file"):
+        specials.read(path)
+
+
+def test_a_directory_in_place_of_the_file_is_refused(tmp_path):
+    (tmp_path / specials.FILE_NAME).mkdir()
+    with pytest.raises(CheckpointError, match="must be readable: Is a directory"):
+        specials.read(tmp_path / specials.FILE_NAME)
+
+
+@pytest.mark.parametrize("added", [[], None, "x", 3])
+def test_added_tokens_are_an_object(added):
+    with pytest.raises(CheckpointError, match="must be an object that maps ids"):
+        specials.ids({"added_tokens_decoder": added}, 256)
+
+
+@pytest.mark.parametrize("key", ["²", "", "-1", " 256", "2_56", "٢٥٦", "9" * 5000])
+def test_a_key_that_is_no_id_is_refused(key):
+    with pytest.raises(CheckpointError, match="maps an id to") as caught:
+        specials.ids({"added_tokens_decoder": {key: {"content": "<x>"}}}, 256)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("role", [["<s>"], 3, {"content": ["<s>"]}, True])
+def test_a_role_that_is_no_name_is_refused(role):
+    with pytest.raises(CheckpointError, match="bos_token must be a special token"):
+        specials.roles({"bos_token": role}, {"<s>": 256})

@@ -162,3 +162,51 @@ def test_another_corpus_cannot_resume(small, text, tmp_path, monkeypatch, unjudg
     monkeypatch.setattr(pretrain.corpora, "stdlib", lambda: moved)
     with pytest.raises(CheckpointError, match="corpus has another hash"):
         pretrain.run(recipe, tmp_path, resume=True)
+
+
+def test_a_directory_is_refused_before_the_text_is_read(small, tmp_path, monkeypatch):
+    def never():
+        raise AssertionError("the text was read")
+
+    monkeypatch.setattr(pretrain.corpora, "stdlib", never)
+    (tmp_path / "x").touch()
+    for out in (tmp_path, tmp_path / "x", tmp_path / "x" / "y"):
+        with pytest.raises(RequestError, match=r"a run .* directory"):
+            pretrain.run(small, out, quiet=True)
+    with pytest.raises(CheckpointError, match="resuming needs"):
+        pretrain.run(small, tmp_path, resume=True, quiet=True)
+
+
+@pytest.mark.parametrize("stage", ["_tokenizer", "fresh"])
+def test_a_run_cut_before_its_first_step_resumes(
+    small, text, tmp_path, monkeypatch, unjudged, stage
+):
+    """A kill leaves what is there: the files at the moment of the stage."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    pretrain.run(small, whole, quiet=True)
+
+    def kill(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pretrain, stage, kill)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain.run(small, cut, quiet=True)
+    (cut / "tiktoken.model").write_bytes(b"half")
+    pretrain.run(small, cut, resume=True, quiet=True)
+    assert weights(whole) == weights(cut)
+
+
+def test_a_run_killed_while_it_writes_its_first_snapshot_starts_again(
+    small, text, tmp_path, unjudged
+):
+    (tmp_path / snapshot.WRITING).write_bytes(b"half")
+    pretrain.run(dataclasses.replace(small, steps=1), tmp_path, quiet=True)
+    assert {path.name for path in tmp_path.iterdir()} == FILES
+
+
+@pytest.mark.parametrize("facts", [{}, {"step": "3", "recipe": {}}, {"step": 3}])
+def test_a_snapshot_that_names_no_run_is_refused(small, text, tmp_path, facts):
+    snapshot.write(tmp_path, {}, facts)
+    with pytest.raises(CheckpointError, match=r"whole snapshot: got .*names no run"):
+        pretrain.run(small, tmp_path, resume=True, quiet=True)

@@ -98,3 +98,9 @@ def test_another_shape_is_a_difference_with_both_shapes(model, golden):
     shorter = golden["logits_full"][:-1]
     entry = compare(model, changed(golden, logits_full=shorter)).first
     assert "got (43, 256), expected (42, 256)" in entry.line()
+
+
+@pytest.mark.parametrize("tolerance", [float("nan"), -1e-9, float("inf")])
+def test_a_tolerance_that_bounds_nothing_is_refused(model, golden, tolerance):
+    with pytest.raises(RequestError, match="must be at least 0 and finite: got"):
+        compare(model, golden, tolerance=tolerance)

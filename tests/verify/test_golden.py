@@ -85,3 +85,30 @@ def test_a_missing_input_is_named(tmp_path):
     np.savez(tmp_path / "golden.npz", logits_full=np.zeros((2, 3)))
     with pytest.raises(CheckpointError, match="must hold ids beside what it holds"):
         Golden.load(tmp_path / "golden.npz")["ids"]
+
+
+@pytest.mark.parametrize("length", [0, 3, 40, -30])
+def test_an_empty_or_cut_file_is_refused(tmp_path, length):
+    path = tmp_path / "golden.npz"
+    np.savez(path, ids=np.arange(50))
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(CheckpointError, match=r"readable \.npz file"):
+        Golden.load(path)
+
+
+def test_one_array_is_no_set_of_numbers(tmp_path):
+    np.save(tmp_path / "golden.npy", np.arange(3))
+    with pytest.raises(CheckpointError, match="one array without a name"):
+        Golden.load(tmp_path / "golden.npy")
+
+
+def test_a_directory_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="Is a directory"):
+        Golden.load(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 10**5])
+def test_a_config_that_is_no_json_is_refused(tmp_path, text):
+    np.savez(tmp_path / "golden.npz", config=np.array(text))
+    with pytest.raises(CheckpointError, match=r"config in .* must be JSON text"):
+        Golden.load(tmp_path / "golden.npz").json("config")
