@@ -1,11 +1,13 @@
 """Load a checkpoint in the released layout: checked whole first, then read in place."""
 
+import math
 import os
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
-from k3.checkpoint import locate, places
+from k3.checkpoint import header, locate, places, version
 from k3.checkpoint.source import Source, mapped
 from k3.checkpoint.survey import EXPERT, Survey, survey
 from k3.config import K3Config
@@ -32,8 +34,10 @@ def load(
     values in `dtype`, "mmap" leaves them in the files, whose pages come in with use.
     `progress(done, total)` is called with bytes.
     Raises: CheckpointError listing everything that is missing, unexpected, damaged
-    or of another shape or dtype, before any parameter exists; ConfigError;
-    RequestError for an unknown option.
+    or of another shape or dtype, before any parameter exists, and then all weights
+    that are not finite; ConfigError; RequestError for an unknown option.
+    The model's weight_version is that of the files: another process that loads them
+    may restore its states.
     """
     dtype, device = dtype or torch.bfloat16, torch.device(device)
     _check_options(dtype, device, experts)
@@ -48,7 +52,10 @@ def load(
     kind = "packed" if packed else "dequantized"
     with places.Unfilled():
         model = Model(found.config, dtype=dtype, device="meta", experts=kind)
-    _fill(model, found, device, experts == "mmap", progress)
+    # What inference mode made could never take part in a backward pass.
+    with torch.inference_mode(False):
+        _fill(model, found, device, experts == "mmap", progress)
+    model.weight_version = version.weight_version(found)
     return model
 
 
@@ -79,27 +86,39 @@ def _fill(
         places.hold_mapped(model, mapped(in_files))
     places.materialize(model, device)
     total = sum(stored.entry.nbytes for stored in tensors.values())
-    done = 0
+    done, wrong = 0, []
     decode = found.experts == "packed" and places.expert_storage(model) == "dense"
     with Source(tensors) as source:
         for name in source.in_order():
             if decode and EXPERT.fullmatch(name):
                 _decode(model, source, name)
             else:
-                _read(model, source, name)
+                wrong += _read(model, source, name)
             done += tensors[name].entry.nbytes
             if progress:
                 progress(done, total)
+    header.refuse(f"{found.folder} holds weights that are not finite", wrong)
 
 
-def _read(model: Model, source: Source, name: str) -> None:
-    """Read one tensor to its place; of A_log the heads that exist."""
+def _read(model: Model, source: Source, name: str) -> list[str]:
+    """Read one tensor to its place, of A_log the heads; return what is wrong."""
     if not name.endswith(".A_log"):
-        source.into(name, places.place(model, name))
-        return
+        target = places.place(model, name)
+        source.into(name, target)
+        return _not_finite(name, target)
     owner, stored = places.kda_of(model, name), source.tensor(name)
     owner.A_log_stored = len(stored)
     owner.A_log.detach().copy_(stored[: owner.heads])
+    return []
+
+
+def _not_finite(name: str, target: Tensor) -> list[str]:
+    """Name a tensor with NaN or infinity: both show in its two ends, in one pass."""
+    if not target.is_floating_point() or not target.numel():
+        return []
+    ends = [x.item() for x in torch.aminmax(target)]
+    bad = [x for x in ends if not math.isfinite(x)]
+    return [f"{name} must be finite: got {bad[0]}"] if bad else []
 
 
 def _decode(model: Model, source: Source, name: str) -> None:

@@ -1,9 +1,10 @@
 """A checkpoint directory against its config: every tensor there, nothing else.
 
 Works from headers alone; with `values` it also reads the few tensors whose values
-can be wrong by themselves: MXFP4 scales and A_log.
+can be wrong by themselves: MXFP4 scales and what is stored in fp32.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -152,8 +153,11 @@ def _shape_line(
 
 
 def _values(found: Survey, good: list[str]) -> Iterator[str]:
-    """Yield NaN scales and A_log whose padding is not zero."""
-    wanted = [n for n in good if n.endswith((".weight_scale", ".A_log"))]
+    """Yield NaN scales, fp32 that is not finite, A_log whose padding is not zero."""
+    entries = {n: found.tensors[n].entry for n in good}
+    wanted = [
+        n for n, e in entries.items() if e.dtype == "F32" or n.endswith(".weight_scale")
+    ]
     stream: BinaryIO | None = None
     try:
         for name in sorted(wanted, key=lambda n: _place(found.tensors[n])):
@@ -177,18 +181,24 @@ def _place(stored: Stored) -> tuple[str, int]:
 def _value_lines(
     config: K3Config, name: str, entry: TensorEntry, data: bytes
 ) -> Iterator[str]:
-    if name.endswith(".A_log"):
+    if entry.dtype == "F32":
+        values: list[float] = list(memoryview(data).cast("f"))
+        yield from _not_finite(name, values)
         heads = config.text.linear_attn_config.num_heads
-        tail = memoryview(data).cast("f")[heads:].tolist()
-        if any(tail):
-            at = next(i for i, value in enumerate(tail) if value)
-            yield (
-                f"{name} has {heads} heads and then zeros: "
-                f"got {tail[at]} at {heads + at}"
-            )
+        # -0.0 too: a save writes 0.0, and the file would not come back as it was.
+        if name.endswith(".A_log") and any(data[4 * heads :]):
+            at = next(i for i in range(heads, len(values)) if str(values[i]) != "0.0")
+            yield f"{name} has {heads} heads and then zeros: got {values[at]} at {at}"
     elif b"\xff" in data:
         row, group = divmod(data.index(b"\xff"), entry.shape[-1])
         yield (
             f"{name} has scale byte 255, which is NaN, in {data.count(255)} groups, "
             f"first in row {row}, group {group}"
         )
+
+
+def _not_finite(name: str, values: list[float]) -> Iterator[str]:
+    """One NaN here routes every token, or decays every memory, to NaN."""
+    if not all(map(math.isfinite, values)):
+        at = next(i for i, value in enumerate(values) if not math.isfinite(value))
+        yield f"{name} must be finite: got {values[at]} at {at}"

@@ -98,6 +98,8 @@ class KDACache:
     def _keep(self, late: Inputs) -> None:
         """Remember tokens; what no longer fits moves into the base."""
         self.base = self.base or (self.state, self.window)
+        # Autocast makes narrower inputs; the window, and so its replay, stays wide.
+        late = replace(late, raw=late.raw.to(self.window.dtype))
         kept = late if self.kept is None else self.kept.join(late)
         old = max(len(kept) - self.keep, 0)
         if old:

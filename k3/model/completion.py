@@ -32,16 +32,35 @@ class GenerateOptions:
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing; the sampler checks its own."""
+        for name in ("max_tokens", "seed"):
+            value = getattr(self, name)
+            if not _is_int(value):
+                raise RequestError(f"{name} must be a whole number: got {value!r}")
         if self.max_tokens < 0:
             raise RequestError(
                 f"max_tokens must be at least 0: got {self.max_tokens}; 0 generates "
                 f"nothing"
             )
-        if "" in self.stop:
-            raise RequestError("stop must hold texts of at least one character: got ''")
+        self._check_ends()
         if not 0 <= self.seed < 2**63:
             raise RequestError(f"seed must be from 0 to 2^63 - 1: got {self.seed}")
         _ = self.sampling
+
+    def _check_ends(self) -> None:
+        """Refuse stops of another kind; a bare string would be a stop per letter."""
+        texts = isinstance(self.stop, tuple | list)
+        if not texts or not all(isinstance(s, str) and s for s in self.stop):
+            raise RequestError(
+                "stop must be a tuple of texts of at least one character: got "
+                f"{self.stop!r}; write ('text',) for one"
+            )
+        ids = isinstance(self.stop_ids, tuple | list | set | frozenset)
+        if not ids or not all(_is_int(i) and i >= 0 for i in self.stop_ids):
+            raise RequestError(
+                f"stop_ids must be a tuple of token ids: got {self.stop_ids!r}"
+            )
+        if not isinstance(self.ignore_eos, bool):
+            raise RequestError(f"ignore_eos is True or False: got {self.ignore_eos!r}")
 
     @property
     def sampling(self) -> sample.SampleOptions:
@@ -53,6 +72,10 @@ class GenerateOptions:
             min_p=self.min_p,
             logprobs=self.logprobs,
         )
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

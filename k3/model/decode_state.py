@@ -1,13 +1,15 @@
 """DecodeState: everything that sequences carry from one token to the next."""
 
-import re
+import operator
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 import torch
 from torch import Tensor
 
 from k3 import errors
-from k3.model.cache import Inputs, KDACache, MLACache
+from k3.model import cache_spec, packed
+from k3.model.cache import KDACache, MLACache
 
 Cache = KDACache | MLACache
 
@@ -17,7 +19,8 @@ class DecodeState:
     """The caches of all layers for a batch of sequences, at one position each.
 
     A value: a forward pass takes a handle and returns the next one; the old one
-    is spent, and using it again is an error. `fork()` makes an independent copy.
+    is spent, and using it again is an error. `fork()`, like copy.copy and
+    copy.deepcopy, makes an independent copy.
     """
 
     caches: list[Cache]
@@ -63,6 +66,12 @@ class DecodeState:
                 "again from init_state"
             )
 
+    def check_caches(self, specs: list[cache_spec.Spec], device: torch.device) -> None:
+        """Refuse tensors that are not the model's in shape, dtype or device."""
+        self.check_layers(len(specs))
+        at = self.lens, self.keep_inputs, self.kept
+        cache_spec.check(self.caches, specs, device, at)
+
     def check_layers(self, num_layers: int) -> None:
         """Refuse the state of a model of another depth."""
         if len(self.caches) != num_layers:
@@ -99,6 +108,14 @@ class DecodeState:
         self.check(self.batch, self.weight_version)
         return self._with([c.fork() for c in self.caches], self.lens, self.kept)
 
+    def __copy__(self) -> "DecodeState":
+        """Return a fork: two handles on the same rows would write over each other."""
+        return self.fork()
+
+    def __deepcopy__(self, memo: object) -> "DecodeState":
+        """Return a fork, which shares only what is never written to."""
+        return self.fork()
+
     def rewind(self, n: int) -> "DecodeState":
         """Return the state as it was n tokens ago; this handle is spent.
 
@@ -107,6 +124,7 @@ class DecodeState:
         tokens. Raises: RequestError when n of them were not kept.
         """
         self.check(self.batch, self.weight_version)
+        n = whole(n, "rewind takes back a whole number of tokens")
         if not 0 <= n <= self.kept:
             raise errors.RequestError(
                 f"rewind takes back at most the {self.kept} tokens whose inputs were "
@@ -123,77 +141,31 @@ class DecodeState:
         """Return the state as fixed tensors, cloned, for storage or transport."""
         self.check(self.batch, self.weight_version)
         head = [self.keep_inputs, self.kept, self.weight_version, *self.lens]
-        packed = {"header": torch.tensor(head)}
+        named = {"header": torch.tensor(head)}
         for i, cache in enumerate(self.caches):
-            named = cache.tensors().items()
-            packed |= {f"layers.{i}.{name}": x.detach().clone() for name, x in named}
-        return packed
+            layer = cache.tensors().items()
+            named |= {f"layers.{i}.{name}": x.detach().clone() for name, x in layer}
+        return named
 
     @staticmethod
-    def unpack(packed: dict[str, Tensor]) -> "DecodeState":
-        """Return the state that `pack` wrote; raise ShapeError for anything else."""
-        keep, kept, version, *lens = _header(packed)
-        layers = _by_layer(packed)
+    def unpack(tensors: dict[str, Tensor]) -> "DecodeState":
+        """Return the state that `pack` wrote; raise ShapeError for anything else.
+
+        A forward pass then compares every shape, dtype and device with its model's.
+        """
+        keep, kept, version, *lens = packed.header(tensors)
+        layers = packed.by_layer(tensors)
         for named in layers:
-            _check_sizes(named, tuple(lens), kept)
-        caches = [_cache(named, keep, tuple(lens)) for named in layers]
+            packed.check_sizes(named, tuple(lens), kept)
+        caches = [packed.cache(named, keep, tuple(lens)) for named in layers]
         return DecodeState(caches, tuple(lens), keep, kept, version)
 
 
-_KEPT = ("raw", "k", "v", "g", "beta")
-_MLA = {"rows"}
-_KDA = {"state", "window"}
-_REWINDABLE = _KDA | {"base_state", "base_window", *(f"kept_{n}" for n in _KEPT)}
-
-
-def _refuse(rule: str, got: object) -> errors.ShapeError:
-    return errors.ShapeError(
-        f"a packed state {rule}: got {got}; pass the dict that DecodeState.pack "
-        "returned"
-    )
-
-
-def _header(packed: dict[str, Tensor]) -> list[int]:
-    header = packed.get("header")
-    if header is None or header.is_floating_point() or header.numel() < 3:
-        raise _refuse("has a header of at least 3 integers", sorted(packed)[:4])
-    return [int(x) for x in header.flatten()]
-
-
-def _by_layer(packed: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-    """Return the tensors of each layer, cloned."""
-    layers: dict[int, dict[str, Tensor]] = {}
-    for key, x in packed.items():
-        if key == "header":
-            continue
-        found = re.fullmatch(r"layers\.(\d+)\.(\w+)", key)
-        if found is None:
-            raise _refuse("has tensors named layers.N.NAME", key)
-        layers.setdefault(int(found[1]), {})[found[2]] = x.clone()
-    if sorted(layers) != list(range(len(layers))):
-        raise _refuse("has every layer from 0 on", sorted(layers))
-    for i, named in layers.items():
-        if set(named) not in (_MLA, _KDA, _REWINDABLE):
-            raise _refuse("has all tensors of a layer", f"layer {i}: {sorted(named)}")
-    return [layers[i] for i in sorted(layers)]
-
-
-def _check_sizes(named: dict[str, Tensor], lens: tuple[int, ...], kept: int) -> None:
-    """Refuse tensors of another batch, context or number of kept tokens."""
-    tokens = {name: kept for name in named if name.startswith("kept_")}
-    if "rows" in named:
-        tokens["rows"] = max(lens, default=0)
-    for name, x in named.items():
-        n = tokens.get(name, x.shape[1])
-        if x.shape[:2] != (len(lens), n):
-            raise _refuse(f"has {name} of sizes {(len(lens), n)}", tuple(x.shape[:2]))
-
-
-def _cache(named: dict[str, Tensor], keep: int, lens: tuple[int, ...]) -> Cache:
-    if "rows" in named:
-        return MLACache(rows=named["rows"], lens=lens)
-    cache = KDACache(state=named["state"], window=named["window"], keep=keep)
-    if "kept_raw" in named:
-        cache.base = named["base_state"], named["base_window"]
-        cache.kept = Inputs(*(named[f"kept_{n}"] for n in _KEPT))
-    return cache
+def whole(n: object, rule: str) -> int:
+    """Return a count as an int; raise ShapeError for what is none, True included."""
+    try:
+        if isinstance(n, SupportsIndex) and not isinstance(n, bool):
+            return operator.index(n)
+    except TypeError:
+        pass
+    raise errors.ShapeError(f"{rule}: got {n!r}; give an int")

@@ -4,6 +4,7 @@ A sequence in a batch gives what it gives alone: its own options, its own random
 numbers, its own end.
 """
 
+import operator
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -71,6 +72,8 @@ def _start(
             f"generate needs one set of options, or one for each prompt: got "
             f"{len(each)} for {len(prompts)} prompts"
         )
+    if not all(isinstance(option, GenerateOptions) for option in each):
+        raise RequestError(f"options must be GenerateOptions: got {options!r}")
     for prompt, option in zip(prompts, each, strict=True):
         _check(model.config, prompt, option, tokenizer)
     eos = model.config.eos_token_id
@@ -84,12 +87,13 @@ def _check(
     tokenizer: Decodes | None,
 ) -> None:
     vocabulary, context = config.text.vocab_size, config.text.max_position_embeddings
+    _check_ids(prompt)
     if len(prompt) == 0:
         raise RequestError(
             "a prompt needs at least one token: got none; give a text, or one id to "
             "start from"
         )
-    wrong = [i for i in prompt if not 0 <= i < vocabulary]
+    wrong = [i for i in (*prompt, *options.stop_ids) if not 0 <= i < vocabulary]
     if wrong:
         raise RequestError(
             f"token ids must be from 0 to {vocabulary - 1}: got {wrong[0]}; is the "
@@ -104,6 +108,20 @@ def _check(
         raise RequestError(
             "stop strings act on text: pass the tokenizer, or use stop_ids"
         )
+
+
+def _check_ids(prompt: Sequence[int]) -> None:
+    """Refuse a prompt that is no list of whole numbers; numpy's and torch's are."""
+    try:
+        if isinstance(prompt, str | bytes) or any(isinstance(i, bool) for i in prompt):
+            raise TypeError
+        for i in prompt:
+            operator.index(i)
+    except TypeError:
+        raise RequestError(
+            f"a prompt is a list of token ids, generate takes a list of prompts: got "
+            f"{prompt!r}; encode text with the tokenizer first"
+        ) from None
 
 
 def _run(
@@ -132,7 +150,7 @@ def _prefill(
     model: Model, prompts: Sequence[Sequence[int]], features: Tensor | None
 ) -> tuple[Tensor, DecodeState]:
     """All prompts packed into one row; logits [B 1 W] after the last token of each."""
-    packed = [token for prompt in prompts for token in prompt]
+    packed = [operator.index(token) for prompt in prompts for token in prompt]
     ends = torch.tensor([0, *map(len, prompts)], device=model.device).cumsum(0)
     logits, state = model(
         torch.tensor([packed], device=model.device),

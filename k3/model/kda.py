@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from k3.config import TextConfig
 from k3.kernels import conv, kda, norm, precision
 from k3.model.cache import Inputs, KDACache
+from k3.model.cache_spec import KDASpec
 from k3.model.fp32 import KeepsFloat32, at_least_float32
 from k3.model.linear import RMSNorm, linear
 
@@ -71,15 +72,18 @@ class KDA(KeepsFloat32):
 
     def init_cache(self, sequences: int, like: Tensor, keep: int = 0) -> KDACache:
         """Return the empty memory and window of so many sequences."""
-        width = self.q_conv1d.weight.shape[-1]
-        channels = self.heads * (2 * self.K + self.V)
-        wide = at_least_float32(like.dtype)
-        shape = (sequences, self.heads, self.V, self.K)
+        spec = self.cache_spec(like.dtype)
         return KDACache(
-            state=like.new_zeros(shape, dtype=wide),
-            window=like.new_zeros(sequences, width - 1, channels),
+            state=like.new_zeros(spec.state(sequences), dtype=spec.wide),
+            window=like.new_zeros(spec.window(sequences)),
             keep=keep,
         )
+
+    def cache_spec(self, dtype: torch.dtype) -> KDASpec:
+        """Return what its cache's tensors are when the trunk has this dtype."""
+        past = self.q_conv1d.weight.shape[-1] - 1
+        wide = at_least_float32(dtype)
+        return KDASpec(self.heads, self.V, self.K, past, wide=wide, trunk=dtype)
 
     def _project(
         self, x: Tensor, window: Tensor, lens: tuple[int, ...] | None

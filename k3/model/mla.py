@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from k3.config import TextConfig
 from k3.kernels import mla, precision
 from k3.model.cache import MLACache
+from k3.model.cache_spec import MLASpec
 from k3.model.linear import RMSNorm, linear
 
 LORA_EPS = 1e-6
@@ -60,8 +61,12 @@ class MLA(nn.Module):
 
     def init_cache(self, sequences: int, like: Tensor) -> MLACache:
         """Return the empty rows of so many sequences."""
-        rows = like.new_zeros(sequences, 0, self.latent + self.rope)
+        rows = like.new_zeros(sequences, 0, self.cache_spec(like.dtype).width)
         return MLACache(rows=rows, lens=(0,) * sequences)
+
+    def cache_spec(self, dtype: torch.dtype) -> MLASpec:
+        """Return what its rows are when the trunk has this dtype."""
+        return MLASpec(self.latent + self.rope, trunk=dtype)
 
     def _rows(self, x: Tensor) -> Float[Tensor, "B T row"]:
         c = self.kv_a_proj_with_mqa(x)

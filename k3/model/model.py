@@ -1,6 +1,7 @@
 """Model: the whole of K3, text and optionally vision, and its contracts."""
 
-from typing import Literal, cast
+import secrets
+from typing import Any, Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -8,9 +9,8 @@ from torch import Tensor, nn
 
 from k3 import errors
 from k3.config import K3Config
-from k3.kernels import segments
-from k3.model import init
-from k3.model.decode_state import DecodeState
+from k3.model import init, requests
+from k3.model.decode_state import DecodeState, whole
 from k3.model.decoder import LanguageModel
 from k3.model.kda import KDA
 from k3.model.mla import MLA
@@ -23,8 +23,12 @@ class Model(nn.Module):
     """Kimi K3. Submodules and parameters carry the checkpoint's names.
 
     `dtype` is that of the trunk; router bias, decay, convolution weights and the
-    KDA output norm stay in fp32. `weight_version` marks the states this model
-    makes: whoever changes the weights raises it.
+    KDA output norm stay in fp32.
+
+    `weight_version`, below 2^63, marks the states this model makes. It starts at
+    random, or from the files that were loaded, so another model's states are refused;
+    a copy keeps it, init_weights and load_state_dict draw another, and whoever changes
+    the weights otherwise raises it. Set it to let equal models exchange states.
     """
 
     def __init__(
@@ -36,8 +40,9 @@ class Model(nn.Module):
         experts: str = "dequantized",
     ) -> None:
         super().__init__()
-        self.config, self.weight_version = config, 0
-        with torch.device(device):
+        self.config, self.weight_version = config, secrets.randbits(62)
+        # What inference mode made could never take part in a backward pass.
+        with torch.inference_mode(False), torch.device(device):
             self.language_model = LanguageModel(config.text, dtype, experts)
             if config.vision is not None:
                 self.vision_tower = VisionTower(config.vision, dtype)
@@ -46,10 +51,16 @@ class Model(nn.Module):
     def init_weights(self, seed: int = 0) -> "Model":
         """Fill a fresh model with the initialization of init.init_; returns self."""
         generator = torch.Generator(self.device).manual_seed(seed)
+        self.weight_version = secrets.randbits(62)
         std = float(self.config.text.initializer_range)
         with torch.no_grad():
             init.init_(self, std, generator)
         return self
+
+    def load_state_dict(self, *args: Any, **options: Any) -> Any:
+        """Take other weights; states made before belong to them no longer."""
+        self.weight_version = secrets.randbits(62)
+        return super().load_state_dict(*args, **options)
 
     @property
     def device(self) -> torch.device:
@@ -78,11 +89,11 @@ class Model(nn.Module):
         each, and `logits="last"` gives [S 1 W]. `taps` is filled with named values.
         Raises: ShapeError, RequestError.
         """
-        lens = self._check(ids, cu_seqlens, logits)
+        ids = requests.token_ids(ids, self.config.text.vocab_size, self.device)
+        lens = requests.lengths(ids, cu_seqlens, logits)
         added = lens or (ids.shape[1],) * ids.shape[0]
         if state is not None:
-            state.check(len(added), self.weight_version)
-            state.check_layers(self.config.text.num_hidden_layers)
+            self._check_state(state, len(added))
         x = self.language_model.embed(ids)
         if features is not None:
             token = self.config.media_placeholder_token_id
@@ -127,19 +138,19 @@ class Model(nn.Module):
 
         `keep_inputs` is the number of last tokens that `rewind` may take back.
         """
+        batch = whole(batch, "init_state takes a whole number of sequences")
+        keep_inputs = whole(keep_inputs, "keep_inputs is a whole number of tokens")
         if batch < 0 or keep_inputs < 0:
             raise errors.ShapeError(
                 f"batch and keep_inputs must not be negative: got {batch} and "
                 f"{keep_inputs}"
             )
         like = self.language_model.lm_head.weight
-        layers = self.language_model.model.layers[: self.config.text.num_hidden_layers]
-        mixers = cast("list[KDA | MLA]", [layer.self_attn for layer in layers])
         caches = [
             m.init_cache(batch, like, keep_inputs)
             if isinstance(m, KDA)
             else m.init_cache(batch, like)
-            for m in mixers
+            for m in self._mixers()
         ]
         return DecodeState(
             caches,
@@ -148,34 +159,20 @@ class Model(nn.Module):
             weight_version=self.weight_version,
         )
 
-    def _check(
-        self, ids: Tensor, cu_seqlens: Tensor | None, logits: str
-    ) -> tuple[int, ...] | None:
-        if logits not in ("all", "last"):
-            raise errors.RequestError(f"logits must be 'all' or 'last': got {logits!r}")
-        if ids.dim() != 2:
-            raise errors.ShapeError(
-                f"ids are [B T]: got {tuple(ids.shape)}; add the batch axis"
-            )
-        rows = self.config.text.vocab_size
-        if ids.numel() and not (int(ids.min()) >= 0 and int(ids.max()) < rows):
+    def _mixers(self) -> "list[KDA | MLA]":
+        layers = self.language_model.model.layers[: self.config.text.num_hidden_layers]
+        return cast("list[KDA | MLA]", [layer.self_attn for layer in layers])
+
+    def _check_state(self, state: DecodeState, batch: int) -> None:
+        """Refuse a state that init_state and passes of this model did not make."""
+        if not isinstance(state, DecodeState):
             raise errors.RequestError(
-                f"token ids must be in 0 .. {rows - 1}: got {int(ids.min())} .. "
-                f"{int(ids.max())}; use this checkpoint's own tokenizer"
+                f"state must be a DecodeState: got a {type(state).__name__}; call "
+                "init_state, or DecodeState.unpack for what pack returned"
             )
-        if cu_seqlens is None:
-            return None
-        if ids.shape[0] != 1:
-            raise errors.ShapeError(
-                f"packed sequences come in one row, ids [1 T]: got {ids.shape[0]} rows"
-            )
-        lens = segments.lengths(cu_seqlens, ids.shape[1])
-        if logits == "last" and 0 in lens:
-            raise errors.ShapeError(
-                "logits='last' needs a token in every sequence: got an empty one; "
-                "use logits='all'"
-            )
-        return lens
+        state.check(batch, self.weight_version)
+        specs = [mixer.cache_spec(self.dtype) for mixer in self._mixers()]
+        state.check_caches(specs, self.device)
 
     @staticmethod
     def _last(x: Tensor, lens: tuple[int, ...] | None) -> Tensor:

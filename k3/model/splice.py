@@ -1,5 +1,6 @@
 """Where pictures enter the token sequence."""
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -19,6 +20,17 @@ def splice(
 
     Raises: ShapeError when rows and placeholders differ in number, or in width.
     """
+    if not isinstance(features, Tensor) or features.dim() != 2:
+        got = tuple(getattr(features, "shape", ())) or type(features).__name__
+        raise errors.ShapeError(
+            f"features are [rows {x.shape[-1]}]: got {got}; pass what encode_images "
+            "returned"
+        )
+    if not features.is_floating_point() or features.device != x.device:
+        raise errors.ShapeError(
+            f"features are floating point on {x.device}: got {features.dtype} on "
+            f"{features.device}; pass what encode_images returned"
+        )
     if features.shape[1] != x.shape[-1]:
         raise errors.ShapeError(
             f"features have the width of the text, {x.shape[-1]}: got "
@@ -39,6 +51,7 @@ def check_grids(
     pixels: Tensor, grids: Int[Tensor, "n 3"], config: VisionConfig
 ) -> list[Grid]:
     """Return grids as tuples; raise ShapeError where they do not fit the patches."""
+    _check_kinds(pixels, grids)
     items: list[Grid] = [(int(t), int(h), int(w)) for t, h, w in grids.tolist()]
     mh, mw = config.merge_kernel_size
     frames = config.init_pos_emb_time
@@ -57,3 +70,21 @@ def check_grids(
             f"{tuple(pixels.shape)}"
         )
     return items
+
+
+def _check_kinds(pixels: Tensor, grids: Tensor) -> None:
+    """Refuse grids that are no integers [n 3], and pixels that are no floats."""
+    whole = isinstance(grids, Tensor) and grids.dtype in (torch.int64, torch.int32)
+    if not whole or grids.dim() != 2 or grids.shape[1] != 3:
+        shape = tuple(getattr(grids, "shape", ()))
+        got = f"{shape} of {grids.dtype}" if shape else repr(grids)
+        raise errors.ShapeError(
+            "grids are an int64 tensor [n 3] of (frames, rows, columns), one row for "
+            f"each picture: got {got}"
+        )
+    if not isinstance(pixels, Tensor) or not pixels.is_floating_point():
+        kind = pixels.dtype if isinstance(pixels, Tensor) else type(pixels).__name__
+        raise errors.ShapeError(
+            f"pixel_values are a floating-point tensor: got {kind}; pass what "
+            "preprocess returned"
+        )

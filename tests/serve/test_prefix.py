@@ -218,7 +218,7 @@ def test_new_weights_find_nothing():
     net.weight_version += 1
     with torch.no_grad():
         net.language_model.lm_head.weight.mul_(2.0)
-    with pytest.raises(RequestError, match="the chain has weight version 0, the mo"):
+    with pytest.raises(RequestError, match=r"chain has weight version \d+, the mo"):
         cache.restore(chain)
     with pytest.raises(RequestError, match="state belongs to the weights that made"):
         cache.commit(write, old.state)

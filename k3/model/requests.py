@@ -1,0 +1,62 @@
+"""What a call may ask of the model: token ids, boundaries, which logits."""
+
+import torch
+from torch import Tensor
+
+from k3 import errors
+from k3.kernels import segments
+
+
+def token_ids(ids: Tensor, rows: int, device: torch.device) -> Tensor:
+    """Return ids [B T], int32 or int64, all below `rows`.
+
+    Raises: ShapeError for what is no such tensor, RequestError for other ids.
+    """
+    if not isinstance(ids, Tensor):
+        raise errors.ShapeError(
+            f"ids must be an int64 or int32 tensor [B T]: got a {type(ids).__name__}; "
+            "make one with torch.tensor"
+        )
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise errors.ShapeError(
+            f"ids must be int64 or int32: got {ids.dtype}; pass what the tokenizer gave"
+        )
+    if ids.dim() != 2:
+        raise errors.ShapeError(
+            f"ids are [B T]: got {tuple(ids.shape)}; add the batch axis"
+        )
+    if ids.device != device:
+        raise errors.ShapeError(
+            f"ids must be where the model is, on {device}: got {ids.device}; move them"
+        )
+    known = ids.numel() and not ids.is_meta
+    if known and not (int(ids.min()) >= 0 and int(ids.max()) < rows):
+        raise errors.RequestError(
+            f"token ids must be in 0 .. {rows - 1}: got {int(ids.min())} .. "
+            f"{int(ids.max())}; use this checkpoint's own tokenizer"
+        )
+    return ids
+
+
+def lengths(
+    ids: Tensor, cu_seqlens: Tensor | None, logits: str
+) -> tuple[int, ...] | None:
+    """Return the lengths of packed sequences, None if they are not packed.
+
+    Raises: ShapeError, RequestError.
+    """
+    if logits not in ("all", "last"):
+        raise errors.RequestError(f"logits must be 'all' or 'last': got {logits!r}")
+    if cu_seqlens is None:
+        return None
+    if ids.shape[0] != 1:
+        raise errors.ShapeError(
+            f"packed sequences come in one row, ids [1 T]: got {ids.shape[0]} rows"
+        )
+    lens = segments.lengths(cu_seqlens, ids.shape[1])
+    if logits == "last" and 0 in lens:
+        raise errors.ShapeError(
+            "logits='last' needs a token in every sequence: got an empty one; "
+            "use logits='all'"
+        )
+    return lens
