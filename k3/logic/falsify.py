@@ -15,8 +15,10 @@ from typing import Any
 from k3.logic import constants, interval
 from k3.logic.interval import Interval, Undecided
 from k3.logic.match import opened
-from k3.logic.models import NAMED_SIZE, Given, plain, value
+from k3.logic.models import NAMED_SIZE as NAMED_SIZE
+from k3.logic.models import Given, plain
 from k3.logic.models import Table as Table
+from k3.logic.models import value as value
 from k3.logic.show import text
 from k3.logic.sorts import Sort
 from k3.logic.terms import Symbol, Term
