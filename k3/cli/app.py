@@ -4,8 +4,6 @@ Exit codes: 0 ok, 1 a check failed, 2 usage, 130 interrupted. Nothing here impor
 torch; a verb imports what it needs when it runs.
 """
 
-import contextlib
-import os
 import signal
 import sys
 import warnings
@@ -69,9 +67,11 @@ def main(arguments: list[str] | None = None) -> int:
     With `--json` what went wrong is one JSON value on standard output too.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments == ["--version"]:
-        print(f"k3 {k3.__version__}")
-        return 0
+    with output.streams():
+        return _main(arguments)
+
+
+def _main(arguments: list[str]) -> int:
     before = signal.signal(signal.SIGTERM, _interrupt)
     warnings.showwarning = _show_warning
     try:
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str], *, as_json: bool) -> int:
     try:
-        code = get_command(app).main(arguments, prog_name="k3", standalone_mode=False)
+        code = _command(arguments)
         sys.stdout.flush()
     except TyperException as error:
         return _end(_usage(error), USAGE, as_json=as_json)
@@ -94,21 +94,40 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
         code = INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has left: nobody is there to be told.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.silence()
         return 0
+    except OSError as error:
+        return _end(_system(error), USAGE, as_json=as_json)
     if code == INTERRUPTED:
         return _end("interrupted", code, as_json=as_json)
     return code or 0
+
+
+def _command(arguments: list[str]) -> Any:
+    if arguments == ["--version"]:
+        return print(f"k3 {k3.__version__}")
+    return get_command(app).main(arguments, prog_name="k3", standalone_mode=False)
 
 
 def _end(sentence: str, code: int, *, as_json: bool) -> int:
     # What was half written, or the ^C, keeps its line.
     before = "\n" if code == INTERRUPTED else ""
     print(f"{before}k3: {sentence}", file=sys.stderr)
-    if as_json:
-        with contextlib.suppress(BrokenPipeError):
+    try:
+        if as_json:
             output.json_line({"ok": False, "error": sentence})
+        sys.stdout.flush()
+    except OSError:
+        # Standard output is what failed; what it still holds would fail again.
+        output.silence()
     return code
+
+
+def _system(error: OSError) -> str:
+    """One line for what the system refuses: a full disk, a file without rights."""
+    where = " -> ".join(str(f) for f in (error.filename, error.filename2) if f)
+    what = f"cannot read or write {where or 'standard output or a file'}"
+    return f"{what}: {error.strerror or error}; give another place, or make room"
 
 
 def _usage(error: TyperException) -> str:

@@ -92,9 +92,9 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 def parse_size(text: str) -> int:
     """Bytes of a size such as 500MB; decimal units."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMG]B)?", text.strip())
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d+)?)\s*([kMG]B)?", text.strip())
     if not found or float(found[1]) <= 0:
         raise RequestError(
-            f"--max-shard must be a size such as 500MB or 5GB: got {text!r}"
+            f"--max-shard must be a size such as 500MB or 5GB: got {text!r:.80}"
         )
     return int(float(found[1]) * UNITS[found[2] or ""])

@@ -3,6 +3,9 @@
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
 from typing import Any
 
 WIDTH = 88
@@ -10,6 +13,35 @@ WIDTH = 88
 
 class Interrupted(Exception):
     """An interruption of which there is more to say than that it was one."""
+
+
+@contextmanager
+def streams() -> Iterator[None]:
+    """Make the standard streams safe to use: open, and able to write any text.
+
+    A closed descriptor reads as empty and is written to nowhere. What the terminal's
+    encoding lacks, and a lone surrogate of a file name, is escaped.
+    """
+    before = sys.stdin, sys.stdout, sys.stderr
+    with ExitStack() as opened:
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            stream = getattr(sys, name)
+            if stream is None or stream.closed:
+                stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
+                setattr(sys, name, opened.enter_context(stream))
+            elif mode == "w" and isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            yield
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before
+
+
+def silence() -> None:
+    """Send what standard output still holds to nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def json_value(value: Any) -> None:
@@ -67,4 +99,10 @@ def echo(text: str) -> None:
 
 
 def _flat(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        # As JSON escapes it, so that every reader gets JSON.
+        return json.dumps(value, allow_nan=False)
+    return text

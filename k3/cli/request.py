@@ -27,6 +27,11 @@ DEFAULTS: dict[str, Any] = {
 }
 # Where a field is not called as the parameter of the verb is.
 PARAMETERS = {"stop_ids": "stop_id"}
+# What the entries of a field are, in words, and how to write them.
+ENTRIES: dict[str, tuple[type, str, str]] = {
+    "stop": (str, "texts", '["."]'),
+    "stop_ids": (int, "whole numbers", "[258]"),
+}
 Rule = Callable[[Any], bool]
 _COUNT: tuple[str, Rule] = ("at least 0", lambda value: value >= 0)
 # GenerateOptions holds these rules too; here they cost no import.
@@ -53,7 +58,7 @@ def values(context: typer.Context, params: Mapping[str, Any]) -> dict[str, Any]:
     _refuse_double(context, extra)
     found |= {key: _fit(key, value, DEFAULTS[key]) for key, value in extra.items()}
     wrong = [
-        f"{key} must be {rule}: got {found[key]!r}"
+        f"{key} must be {rule}: got {found[key]!r:.80}"
         for key, rule, holds in RULES
         if key in found and not holds(found[key])
     ]
@@ -84,12 +89,30 @@ def _refuse_double(context: typer.Context, keys: Iterable[str]) -> None:
 def _fit(key: str, value: Any, default: Any) -> Any:
     """A value of `--set` in the type of the option's default."""
     if isinstance(default, tuple):
-        return tuple(value) if isinstance(value, list) else (value,)
+        return _entries(key, value)
+    # Beyond 2^1023 no float holds it; the rules refuse it as it is.
     if isinstance(default, float) and type(value) is int:
-        return float(value)
+        return (
+            float(value)
+            if abs(value) < 2**1023
+            else math.inf * (1 if value > 0 else -1)
+        )
     if type(value) is not type(default):
         raise RequestError(
-            f"--set {key} needs a value like {default!r}: got {value!r}; write "
+            f"--set {key} needs a value like {default!r}: got {value!r:.80}; write "
             f"--set {key}={default}"
         )
     return value
+
+
+def _entries(key: str, value: Any) -> tuple[Any, ...]:
+    """One entry or a list of them, each of the key's kind."""
+    kind, words, example = ENTRIES[key]
+    found = tuple(value) if isinstance(value, list) else (value,)
+    for entry in found:
+        if type(entry) is not kind:
+            raise RequestError(
+                f"--set {key} needs {words}: got {entry!r:.80}; write --set '{key}="
+                f"{example}'"
+            )
+    return found

@@ -8,6 +8,8 @@ from typing import Any
 
 from k3.errors import RequestError
 
+# Of a number: more digits than any count has, fewer than int and float refuse.
+_LONGEST = 24
 _UNITS = {"": 1, "k": 10**3, "m": 10**6}
 
 
@@ -41,12 +43,12 @@ def tokens(option: str) -> Callable[[str | int], int]:
 
     def read(given: str | int) -> int:
         text = str(given).strip()
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKM]?)", text)
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKM]?)", text[:_LONGEST])
         count = float(found[1]) * _UNITS[found[2].lower()] if found else -1.0
-        if count < 0 or not count.is_integer():
+        if len(text) > _LONGEST or count < 0 or not count.is_integer():
             raise RequestError(
                 f"{option} needs a whole number of tokens, such as 4096, 100k or 1M: "
-                f"got {text!r}"
+                f"got {text!r:.80}"
             )
         return int(count)
 
@@ -63,3 +65,9 @@ def _pair(text: str) -> tuple[str, Any]:
         return key.strip(), json.loads(value)
     except json.JSONDecodeError:
         return key.strip(), value
+    except (ValueError, RecursionError):
+        # JSON, but a number of thousands of digits, or brackets without an end.
+        raise RequestError(
+            f"--set {key.strip()} has a value that no setting can be: got "
+            f"{value[:20]}... of {len(value):,} characters"
+        ) from None

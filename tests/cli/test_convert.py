@@ -73,3 +73,10 @@ def test_one_is_no_plural():
     found = [convert.counted(n, "matrix", "matrices") for n in (0, 1, 1200)]
     assert found == ["0 matrices", "1 matrix", "1,200 matrices"]
     assert convert.counted(2, "tensor") == "2 tensors"
+
+
+def test_an_absurd_size_of_shards_is_refused(k3, tmp_path):
+    found = k3("convert", "tiny", tmp_path / "x", "--max-shard", "9" * 400 + "GB")
+    assert found.code == 2
+    assert "--max-shard must be a size such as 500MB" in found.err
+    assert len(found.err) < 200

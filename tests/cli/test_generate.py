@@ -275,3 +275,24 @@ def test_ids_in_the_place_of_text_are_explained(k3, golden, checkpoint):
             in k3("generate", golden, *arguments, *more).err
         )
     assert k3("generate", checkpoint, *arguments).err == ""
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("stop=5", "--set stop needs texts: got 5"),
+        ("stop=null", "--set stop needs texts: got None"),
+        ('stop=["a", 1]', "--set stop needs texts: got 1"),
+        ('stop_ids=["a"]', "--set stop_ids needs whole numbers: got 'a'"),
+        ("stop_ids=1.5", "--set stop_ids needs whole numbers: got 1.5"),
+        ("stop_ids=[true]", "--set stop_ids needs whole numbers: got True"),
+        (f"temperature={'9' * 400}", "temperature must be at least 0 and finite"),
+        (f"top_p=-{'9' * 400}", "top_p must be above 0 and at most 1: got -inf"),
+        (f"seed={'9' * 400}", "seed must be from 0 to 2^63 - 1: got 999"),
+    ],
+)
+def test_a_setting_of_the_wrong_kind_is_refused_by_name(k3, setting, said):
+    found = k3("generate", "--set", setting)
+    assert found.code == 2
+    assert said in found.err
+    assert len(found.err) < 250

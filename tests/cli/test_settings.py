@@ -43,3 +43,17 @@ def test_tokens_may_be_counted_in_thousands_and_millions(text, count):
 def test_what_is_no_number_of_tokens(text):
     with pytest.raises(RequestError, match="--tokens needs a whole number of tokens"):
         settings.tokens("--tokens")(text)
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 50_000, '{"a":' * 50_000])
+def test_json_that_python_cannot_hold_is_refused_in_short(value):
+    with pytest.raises(RequestError, match="--set seed has a value that no") as caught:
+        settings.parse([f"seed={value}"])
+    assert len(str(caught.value)) < 120
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "9" * 5000 + "M", "0." + "9" * 5000])
+def test_a_number_of_tokens_of_absurd_length_is_refused(text):
+    with pytest.raises(RequestError, match="--tokens needs a whole number") as caught:
+        settings.tokens("--tokens")(text)
+    assert len(str(caught.value)) < 200

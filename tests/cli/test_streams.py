@@ -1,0 +1,81 @@
+"""What the system refuses is one sentence; the standard streams may be anything."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+K3 = f"{sys.executable} -m k3"
+
+
+def shell(command, **environment):
+    return subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+    )
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
+def test_what_the_system_refuses_is_one_sentence(k3, monkeypatch, number):
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number), "some/file")
+
+    monkeypatch.setattr(
+        "k3.cli.app.get_command", lambda _: type("", (), {"main": fail})
+    )
+    found = k3("env", "--json")
+    sentence = f"cannot read or write some/file: {os.strerror(number)}"
+    assert found.code == 2
+    assert found.json["ok"] is False
+    assert sentence in found.json["error"]
+    assert found.err.startswith(f"k3: {sentence}")
+    assert found.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ["--version", "env", "inspect tiny --json"])
+def test_a_full_disk_under_standard_output(verb):
+    done = shell(f"{K3} {verb} > /dev/full")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"k3: cannot read or write standard output")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(closed):
+    done = shell(f"{K3} generate --max-tokens 1 --json {closed}")
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    done = shell(f"set -o pipefail; {K3} inspect tiny --json | head -c 1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"{", b"")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict", "latin-1"])
+def test_text_that_standard_output_cannot_encode(encoding):
+    command = f"{K3} generate --max-tokens 1 -p $'a\\xff\\u4e2d' --json"
+    done = shell(command, PYTHONIOENCODING=encoding, LC_ALL="C.UTF-8")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.decode(encoding.partition(":")[0]))
+    assert found["completions"][0]["prompt"] == "a\udcff\u4e2d"
+    plain = shell(
+        f"{K3} generate --max-tokens 1 -p $'a\\xff' -p b",
+        PYTHONIOENCODING=encoding,
+        LC_ALL="C.UTF-8",
+    )
+    assert plain.returncode == 0, plain.stderr
+    assert b"== a\\udcff" in plain.stdout
+
+
+def test_a_file_in_place_of_a_directory(tmp_path):
+    (tmp_path / "f").touch()
+    for verb in (f"convert tiny {tmp_path}/f/x", f"train --out {tmp_path}/f/x"):
+        done = shell(f"{K3} {verb}")
+        assert done.returncode == 2
+        assert b"Traceback" not in done.stderr
+        assert b"Not a directory" in done.stderr
