@@ -137,8 +137,7 @@ def prove_exactly() -> Thm:
         moved = minimum(need, h)
         laws = [at_next(f, h, t) for f in (LOAD, NATURAL, SIZE)]
         moves = [at_next(f, h, t, need) for f in (TAKEN, LEFT)]
-        rest = need - moved
-        heads = (moved, h - moved)
+        rest, heads = need - moved, (moved, h - moved)
         pieces = [f(rest, t) for f in (TAKEN, LEFT)]
         laws += [
             at_next(f, head, piece)

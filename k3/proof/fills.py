@@ -236,8 +236,7 @@ def one_fill() -> Thm:
     high = LOAD(snd(source))
     product = kernel.congr(high * counted(rest), kernel.refl(high), size)
     above = exact(high >= average, top, product, loads, given, below, natural, degree=2)
-    signs = load_natural()(snd(receiver))
-    signs = use(signs, good)
+    signs = use(load_natural()(snd(receiver)), good)
     possible = kernel.ground(
         conj(NATURAL(snd(source)), need >= 0, need <= high), [top, below, above, signs]
     )
@@ -251,10 +250,8 @@ def one_fill() -> Thm:
     after = kernel.ground(
         state(kept, others, fills), [moved, top, mean, *sums, size, given]
     )
-    both = kernel.conj_intro(finished, after)
-    return close(
-        [*CHOICE, fills, average, experts, first, ranks], [natural, given], both
-    )
+    names = [*CHOICE, fills, average, experts, first, ranks]
+    return close(names, [natural, given], kernel.conj_intro(finished, after))
 
 
 def one_more() -> tuple[Term, Term, Term]:

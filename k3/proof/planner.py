@@ -85,6 +85,22 @@ def bounds_are_met() -> Term:
     return _planned(experts, counted(ranks))
 
 
+def _bounds_at_zero(test: Term, goal: Term) -> Thm:
+    """Without fills to come the last rank computes what it holds."""
+    zero = integer(0)
+    (given,) = suppose(state(first, ranks, zero))
+    last = pair(first, pair(fst(first), nil(INT)))
+    facts = [
+        at_zero(PLAN, *CHOICE, average, first, ranks),
+        *(at_zero(f) for f in (LOAD, NATURAL, SIZE)),
+        at_next(every(DONE), last, nil(DONE), test),
+        at_zero(every(DONE), test),
+        no_sum()(OF_RANK, ranks),
+    ]
+    base = kernel.ground(goal, [*facts, given])
+    return close([first, ranks], [given], base)
+
+
 @lemma
 def _prove_bounds() -> Thm:
     test = lam([x], met(x, experts))
@@ -114,18 +130,7 @@ def _prove_bounds() -> Thm:
         th = kernel.eq_mp(kernel.sym(whole), th)
         return close([first, ranks], [given], th)
 
-    zero = integer(0)
-    (given,) = suppose(state(first, ranks, zero))
-    last = pair(first, pair(fst(first), nil(INT)))
-    facts = [
-        at_zero(PLAN, *CHOICE, average, first, ranks),
-        *(at_zero(f) for f in (LOAD, NATURAL, SIZE)),
-        at_next(every(DONE), last, nil(DONE), test),
-        at_zero(every(DONE), test),
-        no_sum()(OF_RANK, ranks),
-    ]
-    base = kernel.ground(all_met(first, ranks, zero), [*facts, given])
-    base = close([first, ranks], [given], base)
+    base = _bounds_at_zero(test, all_met(first, ranks, integer(0)))
     th = kernel.generalize(
         [*CHOICE, average, experts], nat_induction(fills, goal(fills), base, step)
     )
@@ -136,9 +141,6 @@ def _prove_bounds() -> Thm:
     )
     ready = kernel.ground(state(first, ranks, number), [given])
     return close(EVERY, [given], kernel.mp(th, ready))
-
-
-# ------------------------------------------------------------------- nothing is lost
 
 
 def _tallied(each: Term, of_rank: Term, fills: Term) -> Term:
@@ -167,8 +169,29 @@ def every_rank_is_planned_once() -> Term:
     return forall([w, *CHOICE, average, first, ranks], same)
 
 
-def _conserved(each: Term, of_rank: Term, *known: Thm) -> Thm:
-    """By induction over the fills; `known` relates one fill to its two ranks."""
+def _conserved_at_zero(each: Term, of_rank: Term) -> Thm:
+    """Without fills to come the plan is the last rank."""
+    zero = integer(0)
+    (given,) = suppose(eq(counted(ranks), zero))
+    law = at_zero(PLAN, *CHOICE, average, first, ranks)
+    last = pair(first, pair(fst(first), nil(INT)))
+    whole = kernel.congr(TALLY(each, law.concl.args[0]), kernel.refl(each), law)
+    ends = [
+        at_next(TALLY, last, nil(DONE), each),
+        at_zero(TALLY, each),
+        at_zero(WEIGHED, g, fst(first), zero),
+    ]
+    empty = kernel.ground(counted(ranks) <= 0, [given])
+    rest = use(no_sum()(of_rank, ranks), empty)
+    return close(
+        [first, ranks],
+        [given],
+        exact(_tallied(each, of_rank, zero), whole, *ends, rest),
+    )
+
+
+def _conserved(each: Term, of_rank: Term) -> Thm:
+    """By induction over the fills: one fill keeps the sum of its two ranks."""
 
     def goal(fills: Term) -> Term:
         given = eq(counted(ranks), fills)
@@ -193,23 +216,7 @@ def _conserved(each: Term, of_rank: Term, *known: Thm) -> Thm:
         th = exact(same, whole, added, later, pulls[1], tops[1], moved)
         return close([first, ranks], [given], th)
 
-    zero = integer(0)
-    (given,) = suppose(eq(counted(ranks), zero))
-    law = at_zero(PLAN, *CHOICE, average, first, ranks)
-    last = pair(first, pair(fst(first), nil(INT)))
-    whole = kernel.congr(TALLY(each, law.concl.args[0]), kernel.refl(each), law)
-    ends = [
-        at_next(TALLY, last, nil(DONE), each),
-        at_zero(TALLY, each),
-        at_zero(WEIGHED, g, fst(first), zero),
-    ]
-    empty = kernel.ground(counted(ranks) <= 0, [given])
-    rest = use(no_sum()(of_rank, ranks), empty)
-    base = close(
-        [first, ranks],
-        [given],
-        exact(_tallied(each, of_rank, zero), whole, *ends, rest),
-    )
+    base = _conserved_at_zero(each, of_rank)
     th = use(
         nat_induction(fills, goal(fills), base, step)(counted(ranks)),
         count_natural()(ranks),

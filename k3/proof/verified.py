@@ -168,8 +168,9 @@ def _kept() -> Thm:
     return close([a, b], [given], kernel.by_cases(b <= 0, yes, no))
 
 
-def _mass(each: Term, other: Term, whole: Term, at: Thm, inside: Thm, n: Thm) -> Thm:
+def _mass(each: Term, other: Term, whole: Term, at: Thm, *, by: tuple[Thm, Thm]) -> Thm:
     """Σ each + Σ other = Σ whole, from each + other = whole inside."""
+    inside, n = by
     added = use(sum_add()(words, lam([i], each), lam([i], other)), n)
     same = agree(i, words, n, inside, exact(eq(each + other, whole), at))
     return kernel.trans(kernel.sym(added), same)
@@ -190,8 +191,10 @@ def prove_step() -> Thm:
     kept = use(_kept()(p(c, i), q(c, i)), positive)
     lost = q(c, i) * (real(1) - KEEP(p(c, i), q(c, i)))
     excess = maximum(p(c, i) - q(c, i), 0)
-    drafts = _mass(lost, overlap, q(c, i), kept, inside, natural)
-    targets = _mass(excess, overlap, p(c, i), kernel.refl(overlap), inside, natural)
+    drafts = _mass(lost, overlap, q(c, i), kept, by=(inside, natural))
+    targets = _mass(
+        excess, overlap, p(c, i), kernel.refl(overlap), by=(inside, natural)
+    )
     laws = [unfold(s, words, p, q, c) for s in (REJECTED, REST)]
     rejected, rest = (law.concl.args[0] for law in laws)
     same = exact(eq(rejected, rest), *laws, drafts, targets, kernel.conj_elim(here, 0))
