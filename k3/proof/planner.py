@@ -136,9 +136,8 @@ def _prove_bounds() -> Thm:
     )
     (given,) = suppose(GIVEN)
     number = counted(ranks)
-    th = use(th(*CHOICE, average, experts)(number), count_natural()(ranks))(
-        first, ranks
-    )
+    th = use(th(*CHOICE, average, experts)(number), count_natural()(ranks))
+    th = th(first, ranks)
     ready = kernel.ground(state(first, ranks, number), [given])
     return close(EVERY, [given], kernel.mp(th, ready))
 
