@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from k3.checkpoint import load, save
 from k3.data import bpe, corpora
@@ -68,26 +69,27 @@ def run(
         loop.begin(directory, facts)
     # A run that was cut before its first step may have left half a tokenizer.
     known = bool(before.get("step"))
-    stage = "reading the tokenizer" if known else "training the tokenizer"
-    with report.stage(stage, quiet=quiet):
-        tokenizer = _tokenizer(recipe, corpus, directory, known)
-    with report.stage("encoding text", quiet=quiet):
-        tokens = stream.tokens(corpus.train, tokenizer)
+    tokens = _tokens(recipe, corpus, directory, known=known, quiet=quiet)
     model = fresh(recipe)
     with report.reporter(directory, quiet=quiet) as tell:
         at = loop.run(
-            model,
-            tokens,
-            recipe,
-            directory,
-            facts=facts,
-            resume=resume,
-            report=tell,
+            model, tokens, recipe, directory, facts=facts, resume=resume, report=tell
         )
     package(model, directory)
     result = _judge(recipe, corpus, directory, at, epoch=len(tokens), quiet=quiet)
     (directory / card.FILE_NAME).write_text(card.text(recipe, corpus, result, command))
     return dataclasses.replace(result, total_seconds=time.monotonic() - began)
+
+
+def _tokens(
+    recipe: Recipe, corpus: Corpus, directory: Path, *, known: bool, quiet: bool
+) -> Tensor:
+    """Return the training text as ids, under the tokenizer that the run has or gets."""
+    stage = "reading the tokenizer" if known else "training the tokenizer"
+    with report.stage(stage, quiet=quiet):
+        tokenizer = _tokenizer(recipe, corpus, directory, known)
+    with report.stage("encoding text", quiet=quiet):
+        return stream.tokens(corpus.train, tokenizer)
 
 
 def fresh(recipe: Recipe) -> Model:

@@ -1,43 +1,12 @@
 """Every rule: one wrong field is refused by name, and all wrong fields at once."""
 
-import copy
-import functools
-
 import pytest
+from published import DELETED, changed, complaint, published
 
-from k3 import recipes
 from k3.config import K3Config
-from k3.errors import ConfigError
 
 LINEAR = "text_config.linear_attn_config"
 GROUP = "text_config.quantization_config.config_groups.group_0"
-
-
-def changed(changes: dict) -> dict:
-    """Return the published config with fields at dotted names changed."""
-    data = copy.deepcopy(published())
-    for name, value in changes.items():
-        *path, last = name.split(".")
-        inner = functools.reduce(lambda d, key: d[key], path, data)
-        if value is DELETED:
-            del inner[last]
-        else:
-            inner[last] = value
-    return data
-
-
-@functools.cache
-def published() -> dict:
-    return recipes.released().to_dict()
-
-
-DELETED = object()
-
-
-def complaint(changes: dict) -> str:
-    with pytest.raises(ConfigError) as caught:
-        K3Config.from_dict(changed(changes))
-    return str(caught.value)
 
 
 POSITIVE = [
