@@ -51,14 +51,15 @@ def merge_is_injective() -> Term:
 
 
 @lemma
-def _prove_injective() -> Thm:
+def prove_injective() -> Thm:
+    """The pairs are the same, for what is merged."""
     there = eq(head * width + column, other * width + elsewhere)
     hyps = suppose(conj(conj(_inside(column), _inside(elsewhere)), there))
     order = []
     for a, b in ((head, other), (other, head)):
         more = suppose(a > b)
         gap = exact((a - b - 1) >= 0, have(a - b - 1 >= 0, *more))
-        far = _integer_product(a - b - 1, width, gap, *hyps)
+        far = integer_product(a - b - 1, width, gap, *hyps)
         no = exact(a <= b, far, *hyps)
         order.append(kernel.by_cases(a > b, no, exact(a <= b, *suppose(~(a > b)))))
     heads = exact(eq(head, other), *order)
@@ -67,7 +68,7 @@ def _prove_injective() -> Thm:
     return close(EVERY, hyps, kernel.conj_intro(heads, columns))
 
 
-def _integer_product(a: Term, b: Term, *by: Thm) -> Thm:
+def integer_product(a: Term, b: Term, *by: Thm) -> Thm:
     """ab ≥ 0 for integers a ≥ 0 and b ≥ 0 that follow from these facts."""
     signs = [have(a >= 0, *by), have(b >= 0, *by)]
     return exact(a * b >= 0, *signs, degree=2)
@@ -81,7 +82,8 @@ def split_then_merge() -> Term:
 
 
 @lemma
-def _prove_split() -> Thm:
+def prove_split() -> Thm:
+    """Column and head of a flat column, for what is merged."""
     (wide,) = suppose(width > 0)
     c, h = COLUMN(width, flat), HEAD(width, flat)
     inside = by_induction(flat, _inside(c), by=[wide], defs=[COLUMN])
@@ -122,13 +124,13 @@ def _merge_mutants() -> Mapping[str, Term]:
 THEOREMS: Theorems = {
     "merge_is_injective": Theorem(
         statement=merge_is_injective,
-        proof=_prove_injective,
+        proof=prove_injective,
         scope="all head widths, all heads and columns",
         mutants=_mutants,
     ),
     "split_then_merge": Theorem(
         statement=split_then_merge,
-        proof=_prove_split,
+        proof=prove_split,
         scope="all positive head widths, all flat columns",
         mutants=_merge_mutants,
     ),

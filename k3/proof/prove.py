@@ -28,6 +28,7 @@ CONCEPTS = (
     "norm",
     "rl",
     "muon",
+    "muon_gram",
     "mx",
     "mx_block",
     "balance",
