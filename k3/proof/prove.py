@@ -43,6 +43,7 @@ CONCEPTS = (
     "window",
     "draft",
     "mla",
+    "mla_run",
     "experts",
     "rounding",
     "loss",
