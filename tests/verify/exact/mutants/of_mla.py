@@ -98,11 +98,11 @@ MUTANTS = [
         HERE,
     ),
     Mutant(
-        "rewind keeps the rows",
+        "rewind moves the rows",
         Edit(
             "k3.model.cache:MLACache.rewind",
-            "length - n for length",
-            "length for length",
+            "- n for length in self.lens)",
+            "- n for length in self.lens)\n    self.rows = self.rows.roll(1, 1)",
         ),
         HERE,
         "draft",
