@@ -34,6 +34,7 @@ CONCEPTS = (
     "balance",
     "threshold",
     "histogram",
+    "bins",
     "center",
     "speculate",
     "moe",
