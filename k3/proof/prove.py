@@ -30,6 +30,7 @@ CONCEPTS = (
     "muon",
     "muon_gram",
     "mx",
+    "mx_codes",
     "mx_block",
     "balance",
     "threshold",
