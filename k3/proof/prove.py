@@ -27,6 +27,7 @@ CONCEPTS = (
     "kda",
     "norm",
     "rl",
+    "teachers",
     "muon",
     "muon_gram",
     "mx",
