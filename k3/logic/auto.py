@@ -131,9 +131,6 @@ def specialized(th: Thm, goal: Term, *facts: Thm) -> Thm:
     return use(th(*(found[h] for h in holes)) if holes else th, *facts)
 
 
-# ---------------------------------------------------------------------- provers
-
-
 def auto(
     goal: Term,
     by: Sequence[Thm] = (),

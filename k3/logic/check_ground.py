@@ -114,9 +114,6 @@ def _cvc5_refutes(text: str) -> bool:
 SOLVERS: tuple[Callable[[str], bool], ...] = (_z3_refutes, _cvc5_refutes)
 
 
-# ------------------------------------------------------------------- arithmetic
-
-
 def plus(p: Poly, q: Poly, k: Fraction = Fraction(1)) -> Poly:
     """p + k q, without zero coefficients."""
     keys = {*p, *q}

@@ -95,9 +95,6 @@ def _report(part: Term, env: Env) -> Counterexample:
     return Counterexample(inputs, sides[0], sides[1], text(part))
 
 
-# ------------------------------------------------------------------ evaluation
-
-
 def evaluate(t: Term, env: Env, stack: tuple[tuple[Any, ...], ...] = ()) -> Any:
     """The value of a term in a model."""
     return _value(t, env, stack, {})

@@ -112,9 +112,6 @@ def _head(th: Thm, op: str) -> tuple[Term, ...]:
     return th.concl.args
 
 
-# ---------------------------------------------------------------- propositions
-
-
 def assume(phi: Term) -> Thm:
     """φ ⊢ φ."""
     return conclude("assume", statement(phi), (), (phi,), frozenset([phi]))
@@ -173,9 +170,6 @@ def by_cases(phi: Term, yes: Thm, no: Thm) -> Thm:
     return conclude("by_cases", yes.concl, (yes, no), (phi,), rest)
 
 
-# ------------------------------------------------------------------ quantifiers
-
-
 def generalize(variables: Iterable[Term], th: Thm) -> Thm:
     """From Γ ⊢ φ, x not free in Γ: Γ ⊢ ∀x. φ."""
     vs = tuple(variables)
@@ -195,9 +189,6 @@ def instantiate(th: Thm, *values: Term | Number) -> Thm:
     if any(t.sort != s or t.loose for t, s in zip(ts, sorts, strict=True)):
         refuse(f"the values have other sorts than {[str(s) for s in sorts]}")
     return conclude("instantiate", open_body(body, ts), (th,), ts)
-
-
-# --------------------------------------------------------------------- equality
 
 
 def refl(t: Term) -> Thm:
@@ -237,9 +228,6 @@ def abstract(variables: Iterable[Term], th: Thm) -> Thm:
     if any(v in h.free for v in vs for h in th.hyps):
         refuse("a variable that a hypothesis speaks of cannot be abstracted")
     return conclude("abstract", eq(bind("lam", vs, a), bind("lam", vs, b)), (th,), vs)
-
-
-# ------------------------------------------------------------------- arithmetic
 
 
 def ring(a: Term, b: Term) -> Thm:

@@ -100,9 +100,6 @@ def to_text(hypotheses: Sequence[Term], goal: Term) -> str:
     return "\n".join([LISTS, PAIRS, *out.declarations, *lines])
 
 
-# -------------------------------------------------------------------- solvers
-
-
 @dataclass
 class Session:
     """One run of the prover: seeds, the time limit, known verdicts, counts."""

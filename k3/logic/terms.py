@@ -200,9 +200,6 @@ def _intern(op: str, parts: tuple[Term, ...], data: object, sort: Sort) -> Term:
     return _table[key]
 
 
-# -------------------------------------------------------------- substitution
-
-
 Leaf = Callable[[Term, int], Term | None]
 Memo = dict[tuple[int, int], Term]
 

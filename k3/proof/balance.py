@@ -199,8 +199,6 @@ def prove_minimizer() -> Thm:
     return kernel.generalize([load, theta, margins], th)
 
 
-# ------------------------------------------------------------- Appendix C, Eq. 24
-
 TWO = cons(real(1), cons(real(0), nil(REAL)))
 
 
@@ -219,8 +217,6 @@ def _prove_not_necessary() -> Thm:
     least = kernel.eq_mp(kernel.sym(prove_minimizer()(1, 1, TWO)), counts)
     return kernel.conj_intro(least, none)
 
-
-# -------------------------------------------------------------- loads and histograms
 
 SCORED = pair_of(REAL, REAL)
 tokens, token = var("tokens", list_of(SCORED)), var("token", SCORED)

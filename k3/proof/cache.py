@@ -136,8 +136,6 @@ def _restorable_mutants() -> Mapping[str, Term]:
     }
 
 
-# ------------------------------------------------------------------- in tokens
-
 tokens, block, blocks = (var(v, INT) for v in ("tokens", "block", "blocks"))
 
 

@@ -122,8 +122,6 @@ def _prefix_mutants() -> Mapping[str, Term]:
     }
 
 
-# ------------------------------------------------------------------------ channels
-
 think, response, tools = (var(v, CHANNEL) for v in ("think", "response", "tools"))
 thinking, called = var("thinking", BOOL), var("called", BOOL)
 channel, rest = var("channel", CHANNEL), var("rest", list_of(CHANNEL))

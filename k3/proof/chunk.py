@@ -136,9 +136,6 @@ def chunk_equals_recurrence() -> Term:
     return _chunk(_written(size, m, value), _read(t, value))
 
 
-# ------------------------------------------------------------------- the memory
-
-
 def _gains(natural: Thm, m: Term, j: Term, inside: Thm) -> Thm:
     """γ over j .. t is α_t times γ over j .. t − 1, where j ≤ t."""
     law = use(at_next(DECAY, t, lam([r], alpha(r, m)), j), natural)

@@ -123,8 +123,6 @@ def _blocks_mutants() -> Mapping[str, Term]:
     return {"every width": forall([n], implies(n >= 0, covered))}
 
 
-# ---------------------------------------------------------------- the released numbers
-
 latent, reserved, heads, nope, value = (
     var(v, INT) for v in ("latent", "reserved", "heads", "nope", "value")
 )

@@ -100,8 +100,6 @@ def _prove_ranks() -> Thm:
     return restate(ranks_compose(), th)
 
 
-# --------------------------------------------------------- affine maps on one column
-
 n, i, j, m = (var(v, INT) for v in ("n", "i", "j", "m"))
 MATRIX, VECTOR = fun(INT, INT, REAL), fun(INT, REAL)
 A, B = var("A", MATRIX), var("B", MATRIX)

@@ -135,8 +135,6 @@ def _append_mutants() -> Mapping[str, Term]:
     }
 
 
-# ------------------------------------------------------------------------ the loss
-
 TOKEN = pair_of(REAL, REAL)  # target probability p, draft probability q
 tokens, token, bound = (
     var("tokens", list_of(TOKEN)),

@@ -77,8 +77,6 @@ def _prove_exceeds() -> Thm:
     return close([loads, cap], over, th)
 
 
-# ----------------------------------------------------------------- an expert's output
-
 UNIT = pair_of(pair_of(REAL, REAL), REAL)  # ((gate, up), down weight)
 units, unit = var("units", list_of(UNIT)), var("unit", UNIT)
 

@@ -163,8 +163,6 @@ def prove_exactly() -> Thm:
     return restate(exactly_what_is_needed(), th)
 
 
-# ------------------------------------------------- any other choice of the same need
-
 pick = var("pick", fun(INT, SLOTS, INT, INT))  # need, slots and place to an amount
 amount = var("amount", fun(INT, INT))
 

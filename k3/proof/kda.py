@@ -101,8 +101,6 @@ def _prove_released_retention() -> Thm:
     return kernel.generalize([scale, logit], kernel.mp(at, have(real(-5) < 0)))
 
 
-# ---------------------------------------------------------------- decay of a chunk
-
 TOKEN = pair_of(REAL, REAL)
 tokens, token = var("tokens", list_of(TOKEN)), var("token", TOKEN)
 

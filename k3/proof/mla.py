@@ -171,8 +171,6 @@ def prove_packed() -> Thm:
     return kernel.generalize([weight, content, cache, blank], th)
 
 
-# ------------------------------------------------------------ absorbed projections
-
 heads, latent = var("heads", INT), var("latent", INT)
 q, row = var("q", fun(INT, REAL)), var("row", fun(INT, REAL))
 K = var("K", fun(INT, INT, REAL))

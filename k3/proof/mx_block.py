@@ -43,7 +43,6 @@ from k3.proof.situ import absolute_product
 from k3.proof.sums import every
 from k3.proof.theorem import Theorem, Theorems
 
-# ------------------------------------------------------------------ choosing a scale
 
 n, least, largest = var("n", INT), var("least", REAL), var("largest", REAL)
 DOUBLED = recursive(  # least · 2^n
@@ -95,8 +94,6 @@ def _prove_chosen() -> Thm:
     return restate(statement, close([least, largest, n], hyps, at))
 
 
-# --------------------------------------------------------------------- dot products
-
 PAIR = pair_of(REAL, REAL)
 codes, code = var("codes", list_of(PAIR)), var("code", PAIR)
 s, t = var("s", REAL), var("t", REAL)
@@ -130,8 +127,6 @@ def _prove_factor() -> Thm:
     th = list_induction(codes, at(codes), base, step)
     return restate(scales_factor_out_of_dot(), kernel.generalize([s, t], th))
 
-
-# --------------------------------------------------------------- errors of whole sums
 
 TERM = pair_of(REAL, pair_of(REAL, REAL))  # (input, (weight, scale of its block))
 terms, term = var("terms", list_of(TERM)), var("term", TERM)

@@ -134,8 +134,6 @@ def _prove_execution() -> Thm:
     return restate(execution_error(), kernel.generalize([x, x2, e, w, s], th))
 
 
-# --------------------------------------------------------------- an expert end to end
-
 g, g2, eg, u, u2, eu = (
     var(name, fun(UNIT, REAL)) for name in ("g", "g'", "eg", "u", "u'", "eu")
 )

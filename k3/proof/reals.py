@@ -59,9 +59,6 @@ def quotient_of(a: Term, b: Term, *by: Thm) -> Thm:
     return use(quotient()(a, b), *by)
 
 
-# ---------------------------------------------------------------------------- exp
-
-
 def same_exp(a: Term, b: Term) -> Thm:
     """Exp a = exp b for equal polynomials a and b."""
     return kernel.congr(EXP(a), kernel.ring(a, b))

@@ -132,8 +132,6 @@ def _prove_map_commutes() -> Thm:
     return restate(map_commutes(), by)
 
 
-# --------------------------------------------------------------------- simulation
-
 PACKED = named("Packed")
 packed_step = var("packed_step", fun(PACKED, TOKEN, pair_of(PACKED, OUTPUT)))
 represents = var("represents", fun(PACKED, STATE, BOOL))

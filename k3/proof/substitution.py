@@ -135,9 +135,6 @@ def prove_stay() -> Thm:
     return close([beta, A, right, t, j, size], [inside], th)
 
 
-# -------------------------------------------------- the right side minus a product
-
-
 def _parts(size: Term, j: Term) -> tuple[Term, Term]:
     """U and the row of W: solutions for y and for the columns of R."""
     return (

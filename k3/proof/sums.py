@@ -129,9 +129,6 @@ def sum_pick() -> Thm:
     return close([n, k, f], hyps, have(eq(picked, f(k)), at, *hyps))
 
 
-# ------------------------------------------------------------------ sums over lists
-
-
 @cache
 def every(element: Sort) -> Symbol:
     """Does p hold of every element?"""

@@ -107,9 +107,6 @@ def step_is_lossless() -> Term:
     return _step(KEPT + REPLACED)
 
 
-# ------------------------------------------------------------------------ lemmas
-
-
 @lemma
 def _below() -> Thm:
     """What holds below n holds of each number below n."""

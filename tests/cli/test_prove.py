@@ -199,9 +199,6 @@ def test_the_cache_of_verdicts_is_where_caches_are(k3, monkeypatch, tmp_path):
     assert theorems.cache_file() == tmp_path / "k3" / "obligations.jsonl"
 
 
-# ------------------------------------------------------------------ documents
-
-
 def test_every_file_with_theorems_is_among_the_concepts():
     found = {path.stem for path in (ROOT / "k3/proof").glob("*.py")}
     sources = {stem: (ROOT / f"k3/proof/{stem}.py").read_text() for stem in found}
@@ -232,9 +229,6 @@ def test_no_theorem_is_claimed_without_a_proof_object():
     for path in documents:
         for number in re.findall(r"(\d+) theorems", path.read_text()):
             assert int(number) in (len(NAMES), len(ARTICLE)), path
-
-
-# -------------------------------------------------------------- the article's map
 
 
 def test_the_map_is_printed_whole(k3):

@@ -52,9 +52,6 @@ def sigma() -> Symbol:
     )
 
 
-# ------------------------------------------------------------- forged objects
-
-
 def test_a_theorem_is_not_constructed():
     with refused("only by the rules"):
         Thm(frozenset(), FALSE)
@@ -108,9 +105,6 @@ def test_a_term_is_not_constructed_or_changed_or_copied():
         TRUE.data = False
     with refused("not copied"):
         copy.deepcopy(TRUE)
-
-
-# ------------------------------------------------------------ names and binders
 
 
 def test_a_bound_name_is_not_captured():
@@ -169,9 +163,6 @@ def test_binding_a_term_or_a_variable_twice():
         bind("forall", [x + 1], eq(x, x))
 
 
-# ---------------------------------------------------------------------- sorts
-
-
 @pytest.mark.parametrize(
     "build",
     [
@@ -218,9 +209,6 @@ def test_an_instance_of_another_sort():
 def test_no_branch_is_taken_on_a_symbol():
     with refused("no truth value"):
         bool(x < y)
-
-
-# ----------------------------------------------------------------- definitions
 
 
 def test_a_constant_is_defined_once():

@@ -50,9 +50,6 @@ def sigma() -> Symbol:
     )
 
 
-# ------------------------------------------------------------------ inferences
-
-
 def test_modus_ponens_needs_its_premise():
     rule = kernel.assume(implies(x < 0, x < 1))
     with refused("the premise is"):
@@ -111,9 +108,6 @@ def test_induction_over_integers_says_nothing_below_zero():
     th = auto.by_induction(n, forall([f], eq(total(f, n), total(f, n))), defs=[total])
     phi = forall([f], eq(total(f, n), total(f, n)))
     assert th.concl is forall([n], implies(integer(0) <= n, phi))
-
-
-# ------------------------------------------------------ arithmetic conventions
 
 
 @pytest.mark.parametrize(
