@@ -43,7 +43,6 @@ from k3.proof.situ import absolute_product
 from k3.proof.sums import every
 from k3.proof.theorem import Theorem, Theorems
 
-
 n, least, largest = var("n", INT), var("least", REAL), var("largest", REAL)
 DOUBLED = recursive(  # least · 2^n
     "doubled",
