@@ -1,16 +1,13 @@
 """Attempts to misuse a rule or a convention; every one must be refused."""
 
-import contextlib
-import re
 from fractions import Fraction
 
 import pytest
+from attack import a, b, f, n, refused, sigma, x, xs, y
 
-from k3.errors import ProofError
 from k3.logic import analysis, auto, kernel, polynomial, smt
 from k3.logic.induction import induct_list, induct_nat
-from k3.logic.recursion import recursive
-from k3.logic.sorts import INT, REAL, fun, list_of
+from k3.logic.sorts import INT, REAL, fun
 from k3.logic.syntax import (
     FALSE,
     TRUE,
@@ -26,28 +23,7 @@ from k3.logic.syntax import (
     to_real,
     var,
 )
-from k3.logic.terms import Symbol, make
-
-x, y = var("x", INT), var("y", INT)
-a, b = var("a", REAL), var("b", REAL)
-xs = var("xs", list_of(INT))
-f = var("f", fun(INT, REAL))
-n = var("n", INT)
-
-
-@contextlib.contextmanager
-def refused(what: str = ""):
-    """Refused by the kernel, or already by the run-time type checks of the tests."""
-    with pytest.raises((ProofError, TypeError)) as found:
-        yield
-    if isinstance(found.value, ProofError):
-        assert re.search(what, str(found.value)), found.value
-
-
-def sigma() -> Symbol:
-    return recursive(
-        "attack.sum", [f, n], REAL, lambda f: real(0), lambda n, rec, f: rec(f) + f(n)
-    )
+from k3.logic.terms import make
 
 
 def test_modus_ponens_needs_its_premise():
