@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,50 +9,11 @@ from torch import Tensor
 from k3.checkpoint.names import Table
 from k3.checkpoint.source import DTYPES
 from k3.checkpoint.survey import EXPERT
-from k3.config import K3Config
+from k3.config import K3Config, published
 from k3.errors import CheckpointError, RequestError, ShapeError
 from k3.kernels import mx
 
 STORAGE = ("packed", "dense")
-_SCHEME = {
-    "num_bits": 4,
-    "type": "float",
-    "group_size": 32,
-    "strategy": "group",
-    "symmetric": True,
-    "dynamic": False,
-    "scale_dtype": "torch.uint8",
-    "observer": "minmax",
-    "observer_kwargs": {},
-    "actorder": None,
-    "block_structure": None,
-    "zp_dtype": None,
-}
-# What the release writes; its `ignore` names less than what is in fact left dense.
-QUANTIZATION: dict[str, Any] = {
-    "config_groups": {
-        "group_0": {
-            "format": "mxfp4-pack-quantized",
-            "input_activations": None,
-            "output_activations": None,
-            "targets": ["Linear"],
-            "weights": _SCHEME,
-        }
-    },
-    "format": "mxfp4-pack-quantized",
-    "global_compression_ratio": None,
-    "ignore": [
-        "re:.*self_attn.*",
-        "re:.*shared_experts.*",
-        "re:.*mlp\\.(gate|up|gate_up|down)_proj.*",
-        "re:.*lm_head.*",
-        "re:.*vision_tower.*",
-        "re:.*mm_projector.*",
-    ],
-    "kv_cache_scheme": None,
-    "quant_method": "compressed-tensors",
-    "quantization_status": "compressed",
-}
 
 
 class Recode:
@@ -112,7 +72,7 @@ def follow(config: K3Config, table: Table, experts: str) -> K3Config:
         text.pop("quantization_config", None)
         values.pop("quantization_config", None)
     elif config.text.quantization_config is None:
-        text["quantization_config"] = copy.deepcopy(QUANTIZATION)
+        text["quantization_config"] = copy.deepcopy(published.QUANTIZATION)
     else:
         return config
     return K3Config.from_dict(values)

@@ -19,7 +19,7 @@ _LINEAR: dict[str, Any] = {
     "use_full_rank_gate": True,
 }
 
-_QUANTIZATION: dict[str, Any] = {
+QUANTIZATION: dict[str, Any] = {
     "config_groups": {
         "group_0": {
             "format": "mxfp4-pack-quantized",
@@ -215,7 +215,7 @@ def published() -> dict[str, Any]:
         **_TEXT,
         **_DEFAULTS,
         "linear_attn_config": _LINEAR,
-        "quantization_config": _QUANTIZATION,
+        "quantization_config": QUANTIZATION,
     }
     top = {**_TOP, "text_config": dict(sorted(text.items())), "vision_config": _VISION}
     return copy.deepcopy(dict(sorted(top.items())))

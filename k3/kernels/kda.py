@@ -52,7 +52,7 @@ def step(
 
     S' = S diag(exp g); S = S' + beta (v - S' k) k^T; out = S q. State is [V K],
     the transpose of the paper's. q carries its scale.
-    Matches: spec.kda.update and spec.kda.readout.
+    Matches: spec.kda.update and spec.kda.read.
     """
     decayed = state * g.exp().unsqueeze(-2)
     error = (v - (decayed @ k.unsqueeze(-1)).squeeze(-1)) * beta.unsqueeze(-1)

@@ -25,7 +25,7 @@ def decode(
     *,
     out: Shaped[Tensor, "*rows values"] | None = None,
 ) -> Float[Tensor, "*rows values"]:
-    """§2.4.1: the values of an MXFP4 tensor, [... I/2] and [... I/32] to [... I].
+    """The values of an MXFP4 tensor, [... I/2] and [... I/32] to [... I].
 
     Exact in every offered dtype, but for 6 * 2^127, which is infinite below float64.
     `out`, contiguous, is filled and returned: fresh pages cost more than decoding.
@@ -51,7 +51,7 @@ def decode(
 def encode(
     x: Float[Tensor, "*rows values"], rule: str = "floor"
 ) -> tuple[UInt8[Tensor, "*rows bytes"], UInt8[Tensor, "*rows groups"]]:
-    """§2.4.1: (packed, scale) of the nearest MXFP4 values, ties to the even code.
+    """(packed, scale) of the nearest MXFP4 values, ties to the even code.
 
     "floor": the scale of the compressed-tensors encoder, 2^(floor(log2 P) - 2) with P
     the group's largest magnitude rounded up to a power of two from 1.75 * 2^k on;
