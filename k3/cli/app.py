@@ -93,14 +93,23 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has left: nobody is there to be told.
-        output.silence()
-        return 0
+        return _unread()
+    except SystemExit as error:
+        # Typer ends the program itself where a write inside a verb fails.
+        if isinstance(error.__context__, BrokenPipeError):
+            return _unread()
+        raise
     except OSError as error:
         return _end(_system(error), USAGE, as_json=as_json)
     if code == INTERRUPTED:
         return _end("interrupted", code, as_json=as_json)
     return code or 0
+
+
+def _unread() -> int:
+    """The reader of our output has left: nobody is there to be told."""
+    output.silence()
+    return 0
 
 
 def _command(arguments: list[str]) -> Any:

@@ -51,9 +51,20 @@ def test_closed_streams_are_no_error(closed):
     assert b"Traceback" not in done.stderr
 
 
-def test_a_reader_that_leaves_early_is_no_error():
-    done = shell(f"set -o pipefail; {K3} inspect tiny --json | head -c 1")
+# Little, which fails when flushed; and more than a buffer, which fails in the verb.
+LITTLE, MUCH = "env --json", "generate -p a --max-tokens 8 --logprobs 500 --json"
+
+
+@pytest.mark.parametrize("verb", [LITTLE, MUCH])
+def test_a_reader_that_leaves_early_is_no_error(verb):
+    done = shell(f"set -o pipefail; {K3} {verb} | head -c 1")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"{", b"")
+
+
+@pytest.mark.parametrize("verb", [LITTLE, MUCH])
+def test_a_reader_that_was_never_there_is_no_error(verb):
+    done = shell(f"set -o pipefail; {K3} {verb} | true")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict", "latin-1"])
