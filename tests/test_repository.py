@@ -63,6 +63,7 @@ PUBLIC = {
         "show",
     ],
     "k3.kernels": [],
+    "k3.kernels.native": [],
     "k3.logic": [],
     "k3.model": ["DecodeState", "Model"],
     "k3.proof": ["Record", "Theorem", "article", "prove", "prove_all", "theorems"],

@@ -11,7 +11,11 @@ now=$(cat pyproject.toml constraints.txt tools/setup.sh <(pwd) | sha256sum)
 exec 9<tools/setup.sh
 flock 9
 for stamp in .venv/.installed-"$extras"*; do
-    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ]; then exit 0; fi
+    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ]; then
+        # Instant, unless a kernel's source has changed.
+        .venv/bin/python k3/kernels/native/build.py >/dev/null
+        exit 0
+    fi
 done
 
 echo "setup: $("$python" --version) -> .venv [$extras], about 1.1 GB the first time"
@@ -26,5 +30,6 @@ echo "setup: 1 of 2, $(grep '^torch==' constraints.txt)"
 .venv/bin/pip install "${quiet[@]}" "$(grep '^torch==' constraints.txt)"
 echo "setup: 2 of 2, k3 and its requirements"
 .venv/bin/pip install "${quiet[@]}" -c constraints.txt -e ".[$extras]"
+.venv/bin/python k3/kernels/native/build.py
 echo "$now" >".venv/.installed-$extras"
 echo "setup: done in $SECONDS s, .venv uses $(du -sh .venv | cut -f1)"

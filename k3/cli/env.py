@@ -38,14 +38,19 @@ def env(*, json: Json = False) -> None:
     found = running()
     print(f"{'threads':12} {found['threads']}")
     print(f"{'devices':12} {', '.join(found['devices'])}")
+    for name in ("native", "kernels"):
+        print(f"{name:12} {found[name]}")
 
 
 def running() -> dict[str, Any]:
     """What only torch can say."""
     import torch
 
+    from k3.kernels import choose
+
     cuda = (f"cuda:{i}" for i in range(torch.cuda.device_count()))
-    return {"threads": torch.get_num_threads(), "devices": ["cpu", *cuda]}
+    found = {"threads": torch.get_num_threads(), "devices": ["cpu", *cuda]}
+    return found | choose.lines()
 
 
 def installed() -> dict[str, Any]:

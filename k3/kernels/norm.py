@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from k3.kernels import precision
+from k3.kernels import choose, precision
+from k3.kernels.native import norm as native
 
 
 def rms_norm(
@@ -17,6 +18,9 @@ def rms_norm(
     as in the released model; the result has the wider dtype of the two.
     Matches: spec.norm.rms_norm.
     """
+    fits = choose.native(x, weight) and weight.dtype == torch.float32
+    if fits and not choose.recorded(x, weight):
+        return native.rms_norm(x, weight, eps)
     if x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64):
         return F.rms_norm(x, x.shape[-1:], weight, eps)
     wide = precision.wide(x)

@@ -1,0 +1,104 @@
+"""Which implementation a kernel takes: native (C++), fla (CUDA) or PyTorch.
+
+K3_KERNELS=torch|native|fla asks for one; without it the best one that is there is
+taken: native for fp32 and bf16 on a CPU, fla for KDA on CUDA where fla-core is
+installed, PyTorch otherwise. Where one was asked for and is not there, that is an
+error. PyTorch's form takes every tensor that is not plain: it is what autograd of
+autograd, torch.func, fake tensors and k3.verify see.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from k3 import errors
+from k3.kernels.native import library
+
+NAMES = ("torch", "native", "fla")
+PLAIN = (Tensor, torch.nn.Parameter)
+FLOATS = (torch.float32, torch.bfloat16)
+
+_asked: list[str | None] = []
+_native: bool | None = None
+
+
+def asked() -> str | None:
+    """The implementation that was asked for; None is the best one there is.
+
+    Raises: ConfigError for a name that is none, and for one that is not there.
+    """
+    if _asked:
+        return _asked[-1]
+    return _checked(os.environ.get("K3_KERNELS") or None)
+
+
+@contextmanager
+def use(name: str | None) -> Iterator[None]:
+    """Ask for an implementation for a while, whatever K3_KERNELS says."""
+    global _native
+    _asked.append(_checked(name))
+    _native = None
+    try:
+        yield
+    finally:
+        _asked.pop()
+        _native = None
+
+
+def native(*tensors: Tensor) -> bool:
+    """Whether the native form takes these: plain fp32 or bf16 on the CPU, no mode.
+
+    A caller whose kernel has no backward pass also asks `recorded`.
+    """
+    global _native
+    if _native is None:
+        _native = asked() in (None, "native") and library.load() is not None
+    if not _native or _watched():
+        return False
+    return all(type(x) in PLAIN and x.is_cpu and x.dtype in FLOATS for x in tensors)
+
+
+def recorded(*tensors: Tensor) -> bool:
+    """Whether autograd will want gradients of what is made of these."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def lines() -> dict[str, str]:
+    """What `k3 env` prints: the native level, or why there is none, and the choice."""
+    here = library.level()
+    return {
+        "native": here or f"absent: {library.absent()}",
+        "kernels": asked() or f"automatic ({'native' if here else 'torch'} on a CPU)",
+    }
+
+
+def _watched() -> bool:
+    """Whether something looks at every operation, or wraps tensors unseen."""
+    return bool(
+        torch._C._len_torch_dispatch_stack()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch.autograd.forward_ad._current_level >= 0
+        or torch.compiler.is_compiling()
+    )
+
+
+def _checked(name: str | None) -> str | None:
+    if name is not None and name not in NAMES:
+        raise errors.ConfigError(
+            f"K3_KERNELS must be one of {', '.join(NAMES)}: got {name}; choose one of "
+            "them or unset it"
+        )
+    if name == "native" and library.load() is None:
+        raise errors.ConfigError(
+            f"K3_KERNELS=native needs the native kernels: {library.absent()}"
+        )
+    if name == "fla" and not (torch.cuda.is_available() and find_spec("fla")):
+        raise errors.ConfigError(
+            "K3_KERNELS=fla needs a CUDA device and fla-core: got neither or one of "
+            "them; unset it or install fla-core on a machine with CUDA"
+        )
+    return name
