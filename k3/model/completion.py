@@ -146,13 +146,16 @@ class Running:
         self.ended = options.max_tokens == 0
         self.last_id = 0
 
-    def take(self, token_id: int, chosen: Choice) -> Token:
-        """Append one token: its text, and whether it is the last."""
+    def take(self, token_id: int, chosen: Choice, *, last: bool = False) -> Token:
+        """Append one token: its text, and whether it is the last.
+
+        `last` ends the sequence here with `stop`, whatever the token is.
+        """
         self._left -= 1
         self.last_id = token_id
         is_end = token_id in self._ends
         text = "" if is_end else self._shown(token_id)
-        finish = "stop" if is_end or self._stop.found else ""
+        finish = "stop" if is_end or last or self._stop.found else ""
         if not finish and self._left == 0:
             finish = "length"
         if finish and self._decoder:

@@ -3,6 +3,7 @@
 A key names everything in front of it: tokens, contents of images, weights, tenant.
 """
 
+import copy
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,10 +90,20 @@ class Chain:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def extend(self, tokens: Sequence[int]) -> "Chain":
-        """Add tokens behind those it has; returns self."""
-        first = len(self.tokens)
-        self._check(first, tokens)
+    def fork(self) -> "Chain":
+        """Return a chain of the same tokens that grows on its own."""
+        made = copy.copy(self)
+        made.tokens, made.keys = list(self.tokens), list(self.keys)
+        return made
+
+    def extend(self, tokens: Sequence[int], *, generated: bool = False) -> "Chain":
+        """Add tokens behind those it has; returns self.
+
+        A placeholder that the model has `generated` is a token like any other: where
+        a picture stands, its digest makes another key.
+        """
+        if not generated:
+            self._check(len(self.tokens), tokens)
         self.tokens.extend(int(token) for token in tokens)
         while (len(self.keys) + 1) * self.hash_tokens <= len(self.tokens):
             self.keys.append(self._next())

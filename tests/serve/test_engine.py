@@ -1,0 +1,287 @@
+"""The engine against its own runs of one request, and against generate."""
+
+import random
+
+import pytest
+import torch
+from serving import engine, request, run, same, tokens
+from small import config, model, schedule
+
+from k3.config import sizes
+from k3.errors import RequestError
+from k3.model.generate import generate
+from k3.serve import scheduler
+from k3.serve.request import derive_seed
+
+FOUR = config(num_hidden_layers=4, linear=schedule(4))
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.fixture(scope="module")
+def net():
+    return model(made=FOUR)
+
+
+@pytest.fixture
+def tight(monkeypatch):
+    """Admissions leave no room to grow, so that many are taken back."""
+    monkeypatch.setattr(scheduler, "HEADROOM_TOKENS", 0)
+
+
+def bytes_of(net, rows, length):
+    return rows * sizes.state_bytes(net.config, length, net.dtype.itemsize)
+
+
+def test_it_gives_what_generate_gives(net):
+    asked = request("a", 37, temperature=0.8, top_p=0.9, logprobs=2)
+    got = tokens(run(engine(net), [asked])["a", 0])
+    want = generate(net, [asked.tokens], asked.options)[0]
+    assert [t.id for t in got] == want.ids
+    assert [t.alternatives[0][0] for t in got] == [x[0][0] for x in want.alternatives]
+
+
+def traffic(seed, count=7):
+    """Requests of all kinds, when they come, and which are cancelled when."""
+    draw = random.Random(seed)
+    made = []
+    for i in range(count):
+        asked = request(
+            f"{seed}.{i}"[-4:],
+            draw.choice([1, 3, 15, 16, 17, 33, 64, 90]),
+            n=draw.choice([1, 1, 1, 3]),
+            max_tokens=draw.randint(1, 24),
+            temperature=draw.choice([0.0, 1.0, 1.3]),
+            **({"prompt_logprobs": 1} if draw.random() < 0.2 else {}),
+        )
+        cancelled = draw.randrange(40) if draw.random() < 0.25 else None
+        made.append((draw.randrange(20), cancelled, asked))
+    return made
+
+
+SEEDS = [*range(3), *(pytest.param(i, marks=pytest.mark.slow) for i in range(3, 40))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_results_do_not_depend_on_the_batch(net, seed, tight):
+    """Random arrivals, cancels and preemptions: each request as it is alone."""
+    made = engine(
+        net,
+        long_tokens=60,
+        max_num_long_tokens=24,
+        state_bytes=bytes_of(net, 3, 24),
+        long_state_bytes=bytes_of(net, 1, 120),
+        max_num_batched_tokens=30,
+    )
+    plan, draw = traffic(seed), random.Random(seed)
+
+    def each(step):
+        for start, cancelled, asked in plan:
+            if start == step:
+                made.add(asked)
+            if cancelled == step:
+                made.cancel(asked.id)
+        for lane in (made.short, made.long):
+            if lane.active and draw.random() < 0.2:
+                lane.send_back(draw.choice(lane.active))
+
+    keep = request("keep", 5, max_tokens=40)
+    got = run(made, [keep], each=each)
+    for _, cancelled, asked in [*plan, (0, None, keep)]:
+        solo = run(engine(net), [asked])
+        for index in range(asked.n):
+            outputs, want = got.get((asked.id, index), []), solo[asked.id, index]
+            if cancelled is None or (outputs and outputs[-1].finish != "abort"):
+                same(outputs, want)
+            else:
+                said = tokens(outputs)
+                assert [t.id for t in said] == [t.id for t in tokens(want)][: len(said)]
+    assert made.snapshot().state_bytes == 0
+    assert not made.sequences
+
+
+def test_preemption_loses_nothing(net, tight):
+    asked = [request(name, 20, max_tokens=30) for name in "abcd"]
+    made = engine(net, state_bytes=bytes_of(net, 3, 40))
+    most = 0
+
+    def each(step):
+        nonlocal most
+        most = max(most, made.snapshot().state_bytes)
+
+    got = run(made, asked, each=each)
+    assert made.snapshot().preemptions > 0
+    assert 0 < most <= bytes_of(net, 3, 40)
+    for one in asked:
+        same(got[one.id, 0], run(engine(net), [one])[one.id, 0])
+
+
+def test_a_long_prompt_does_not_block_short_ones(net):
+    made = engine(net, max_num_seqs=2, long_tokens=100, max_num_long_tokens=8)
+    long = request("long", 240, max_tokens=2)
+    order = []
+    for one in (long, *(request(name, 5, max_tokens=6) for name in "abcd")):
+        made.add(one)
+    for _ in range(20):
+        order += [o.request_id for o in made.step() if o.finish]
+    assert sorted(order) == list("abcd")
+    assert [o.finish for o in run(made)["long", 0]] == ["", "length"]
+
+
+def test_requests_wait_when_memory_is_short(net):
+    made = engine(net, state_bytes=bytes_of(net, 1, 70))
+    got = run(made, [request(name, 30, max_tokens=40) for name in "abc"])
+    assert all(outputs[-1].finish == "length" for outputs in got.values())
+    assert all(len(tokens(outputs)) == 40 for outputs in got.values())
+
+
+def test_a_full_queue_refuses(net):
+    made = engine(net, max_waiting=2)
+    for name in "ab":
+        made.add(request(name))
+    with pytest.raises(RequestError, match=r"^the queue is full: 2 requests wait"):
+        made.add(request("c"))
+
+
+def test_cancel_frees_everything(net):
+    made = engine(net)
+    for name in "abcdefg":
+        made.add(request(name, 70, n=2))
+    for _ in range(6):
+        made.step()
+    assert made.snapshot().state_bytes > 0
+    for name in "abcdefg":
+        made.cancel(name)
+    assert made.snapshot().state_bytes == 0
+    ends = made.step()
+    assert [o.finish for o in ends] == ["abort"] * 14
+    assert not made.busy
+    made.cancel("nobody")
+
+
+def test_report_7_an_abort_during_prefill_publishes_nothing(net):
+    """Four chunks; the client leaves while the first is run, and asks again."""
+    asked = request("a", 128)
+    made, run_pass = engine(net, max_num_batched_tokens=32), net.forward
+
+    def leaves(*args, **kwargs):
+        raise InterruptedError
+
+    made.add(asked)
+    net.forward = leaves
+    try:
+        ended = made.step()
+    finally:
+        net.forward = run_pass
+    assert [o.finish for o in ended] == ["error"]
+    pages = made.cache.index.pages
+    assert pages.num_used == 0
+    got = run(made, [asked])["a", 0]
+    assert got[-1].cached_tokens == 0
+    same(got, run(engine(net), [asked])["a", 0])
+    made.add(request("b", 128))
+    made.step()
+    made.cancel("b", silent=True)
+    assert run(made, [request("b", 128)])["b", 0][0].cached_tokens == 32
+
+
+def test_report_95_samples_are_forked_and_seeded(net):
+    asked = request("a", 40, n=4, seed=7, temperature=1.5, max_tokens=16)
+    made = engine(net)
+    got = [run(made, [asked]) for _ in range(2)]
+    texts = [[[t.id for t in tokens(each["a", i])] for i in range(4)] for each in got]
+    assert texts[0] == texts[1]
+    assert len({tuple(text) for text in texts[0]}) == 4
+    for i in range(4):
+        alone = request("a", 40, seed=derive_seed(7, i), temperature=1.5, max_tokens=16)
+        same(got[0]["a", i], run(engine(net), [alone])["a", 0])
+    counted = made.snapshot()
+    assert (counted.prompt_tokens, counted.generation_tokens) == (80, 128)
+    assert derive_seed(7, 0) == 7
+    assert len({derive_seed(7, i) for i in range(100)}) == 100
+
+
+def test_more_samples_than_seats(net):
+    got = run(engine(net, max_num_seqs=2), [request("a", 20, n=5)])
+    want = run(engine(net, max_num_seqs=8), [request("a", 20, n=5)])
+    for i in range(5):
+        same(got["a", i], want["a", i])
+
+
+def test_report_97_limits_are_exact(net):
+    made = engine(net, max_model_len=50)
+
+    def ends(length, max_tokens):
+        got = run(made, [request("a", length, max_tokens=max_tokens)])["a", 0]
+        return len(tokens(got)), got[-1].finish
+
+    assert ends(49, 1) == (1, "length")
+    assert ends(47, 10) == (3, "length")
+    assert ends(1, 10**9) == (49, "length")
+    assert ends(20, 0) == (0, "length")
+    with pytest.raises(
+        RequestError, match=r"fit in 50 tokens: got a prompt of 50; sho"
+    ):
+        made.add(request("a", 50, max_tokens=1))
+    with pytest.raises(RequestError, match=r"max_tokens must be at least 0: got -1"):
+        request("a", 5, max_tokens=-1)
+    context = config(max_position_embeddings=40)
+    assert engine(model(made=context)).limit(3) == 40
+
+
+def test_a_state_budget_is_a_limit(net):
+    made = engine(net, state_bytes=bytes_of(net, 1, 30))
+    assert made.limit(5) == 30
+    assert len(tokens(run(made, [request("a", 25, max_tokens=99)])["a", 0])) == 5
+
+
+def test_prompt_logprobs_are_those_of_one_pass(net):
+    """Also for a prompt that is cached: it is run whole."""
+    made, asked = engine(net), request("a", 50, max_tokens=0, prompt_logprobs=2)
+    run(made, [request("b", tokens=asked.tokens)])
+    got = run(made, [asked])["a", 0]
+    assert [o.finish for o in got] == ["length"]
+    scores = got[0].prompt_logprobs
+    with torch.no_grad():
+        logits = net(torch.tensor([asked.tokens])).double().log_softmax(-1)[0]
+    assert scores[0] is None
+    assert len(scores) == 50
+    for at, score in enumerate(scores[1:]):
+        assert abs(score.logprob - logits[at, asked.tokens[at + 1]]) < 1e-4
+        assert [i for i, _ in score.alternatives] == logits[at].topk(2).indices.tolist()
+
+
+def test_report_86_ten_turns_extend_the_last(net):
+    made, history = engine(net), request("a", 30).tokens
+    for turn in range(10):
+        asked = request("a", tokens=history, max_tokens=7)
+        got = run(made, [asked])["a", 0]
+        same(got, run(engine(net, cache=None), [asked])["a", 0])
+        assert got[-1].cached_tokens >= (len(history) - 25) // 16 * 16
+        assert turn == 0 or got[-1].cached_tokens > 0
+        said = tuple(t.id for t in tokens(got))
+        history = (*history, *said, *request(f"{turn}", 9).tokens)
+
+
+def test_new_weights_restart_what_runs(net):
+    """What was said stays; the rest is as if it were the prompt of the new model."""
+    other, mine = model(made=FOUR, seed=9), model(made=FOUR)
+    made = engine(mine)
+    made.add(request("a", 20, temperature=0.0))
+    said = [o for _ in range(4) for o in made.step()]
+    mine.load_state_dict(other.state_dict())
+    rest = run(made)["a", 0]
+    whole = request("a", 20).tokens + tuple(t.id for t in tokens(said))
+    left = 12 - len(tokens(said))
+    asked = request("a", temperature=0.0, max_tokens=left)
+    assert [t.id for t in tokens(rest)] == generate(other, [whole], asked.options)[
+        0
+    ].ids
+    made.reset_prefix_cache()
+    assert made.snapshot().cache_usage == 0
+
+
+def test_ids_are_used_once_at_a_time(net):
+    made = engine(net)
+    made.add(request("a"))
+    with pytest.raises(RequestError, match="used once at a time: got a"):
+        made.add(request("a"))
