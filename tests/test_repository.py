@@ -79,6 +79,15 @@ PUBLIC = {
     "k3.spec": [],
     "k3.train": ["Recipe"],
     "k3.verify": ["Entry", "Report", "compare"],
+    "k3.verify.enclose": [
+        "Ball",
+        "Flip",
+        "ModuleReport",
+        "Report",
+        "lines",
+        "module",
+        "run",
+    ],
     "k3.verify.exact": ["Difference", "Place", "Report", "equal", "gradient"],
 }
 LEFT = {"spec", "graph", "logic", "proof"}
