@@ -1,55 +1,17 @@
 """DecodeState: everything that a sequence carries from one token to the next."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from k3.kernels import kda
+from k3.model import inputs
+from k3.model.inputs import Base, Inputs
 
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What KDA's memory takes for each token, and what its convolution took."""
-
-    raw: Float[Tensor, "B T C"]
-    k: Float[Tensor, "B T H K"]
-    v: Float[Tensor, "B T H V"]
-    g: Float[Tensor, "B T H K"]
-    beta: Float[Tensor, "B T H"]
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Return the five tensors in order."""
-        return self.raw, self.k, self.v, self.g, self.beta
-
-    def cut(self, start: int, stop: int) -> "Inputs":
-        """Return the tokens start .. stop."""
-        return Inputs(*(x[:, start:stop] for x in self.tensors()))
-
-    def join(self, other: "Inputs") -> "Inputs":
-        """Return these tokens followed by the others."""
-        pairs = zip(self.tensors(), other.tensors(), strict=True)
-        return Inputs(*(torch.cat(pair, 1) for pair in pairs))
-
-    def __len__(self) -> int:
-        return self.raw.shape[1]
-
-
-def advance(
-    q: Float[Tensor, "B T H K"],
-    new: Inputs,
-    state: Float[Tensor, "S H V K"],
-    lens: tuple[int, ...] | None = None,
-) -> tuple[Float[Tensor, "B T H V"], Float[Tensor, "S H V K"]]:
-    """Run KDA's memory over tokens: (what they read, the memory after them)."""
-    shape, tokens = new.v.shape, [x.flatten(0, 1) for x in (q, *new.tensors()[1:])]
-    if lens is None and shape[1] == 1:
-        out, state = kda.step(*tokens, state=state)
-    else:
-        lens = lens or (shape[1],) * shape[0]
-        out, state = kda.chunk(*tokens, state=state, lens=lens)
-    return out.view(shape), state
+ROOM = 64
+"""Tokens that new rows have room for."""
 
 
 def plain(x: Tensor) -> Tensor:
@@ -61,14 +23,17 @@ def plain(x: Tensor) -> Tensor:
 class KDACache:
     """One KDA layer: memory, convolution window, and inputs kept for a rewind.
 
-    No tensor here is ever written in place, so a fork may share them.
+    Row b keeps its last counts[b] tokens, in the first columns of `kept`; `base` is
+    what it was before them. No tensor here is ever written in place, so a fork may
+    share them.
     """
 
     state: Float[Tensor, "S H V K"]
     window: Float[Tensor, "S past C"]
     keep: int = 0
-    base: tuple[Tensor, Tensor] | None = None
+    base: Base | None = None
     kept: Inputs | None = None
+    counts: tuple[int, ...] = ()
 
     def read(
         self,
@@ -79,44 +44,62 @@ class KDACache:
     ) -> Float[Tensor, "B T H V"]:
         """Take new tokens in and return what their queries read."""
         if not self.keep or lens is not None:
-            out, self.state = advance(q, new, self.state, lens)
-            self.window, self.base, self.kept = window, None, None
+            out, self.state = inputs.advance(q, new, self.state, lens)
+            self.window = window
+            self._forget()
             return out
         early = max(len(new) - self.keep, 0)
         outs = []
         if early:
-            out, self.state = advance(q[:, :early], new.cut(0, early), self.state)
-            self.window = self._window_after(self.window, new.raw[:, :early])
-            self.base, self.kept = None, None
+            first = new.cut(0, early)
+            out, self.state = inputs.advance(q[:, :early], first, self.state)
+            each = (early,) * len(self.state)
+            self.window = inputs.window_after(self.window, first.raw, each)
+            self._forget()
             outs.append(out)
         late = new.cut(early, len(new))
         self._keep(late)
-        out, self.state = advance(q[:, early:], late, self.state)
+        out, self.state = inputs.advance(q[:, early:], late, self.state)
         self.window = window
         return torch.cat([*outs, out], 1)
 
+    def _forget(self) -> None:
+        self.base, self.kept, self.counts = None, None, ()
+
     def _keep(self, late: Inputs) -> None:
         """Remember tokens; what no longer fits moves into the base."""
-        self.base = self.base or (self.state, self.window)
         # Autocast makes narrower inputs; the window, and so its replay, stays wide.
         late = replace(late, raw=late.raw.to(self.window.dtype))
-        kept = late if self.kept is None else self.kept.join(late)
-        old = max(len(kept) - self.keep, 0)
-        if old:
-            gone = kept.cut(0, old)
-            _, state = advance(gone.k, gone, self.base[0])
-            self.base = state, self._window_after(self.base[1], gone.raw)
-        self.kept = kept.cut(old, len(kept))
+        if self.base is None or self.kept is None:
+            self.base, self.kept = (self.state, self.window), late
+            self.counts = (len(late),) * len(self.state)
+            return
+        gone = tuple(max(n + len(late) - self.keep, 0) for n in self.counts)
+        if gone == self.counts:
+            self.base = self.state, self.window
+        elif any(gone):
+            self.base = inputs.replay(self.base, self.kept, gone)
+        self.kept = inputs.shift(self.kept, late, self.counts, gone)
+        self.counts = tuple(
+            n + len(late) - over for n, over in zip(self.counts, gone, strict=True)
+        )
 
-    def rewind(self, n: int) -> None:
-        """Forget the last n kept tokens by replaying the others from the base."""
+    def rewind(self, n: tuple[int, ...]) -> None:
+        """Forget the last n[b] kept tokens of row b by replaying the others.
+
+        A row that forgets nothing keeps its memory and its window bit for bit.
+        """
         assert self.base is not None
         assert self.kept is not None
-        self.kept = self.kept.cut(0, len(self.kept) - n)
-        self.state = self.base[0]
-        if len(self.kept):
-            _, self.state = advance(self.kept.k, self.kept, self.state)
-        self.window = self._window_after(self.base[1], self.kept.raw)
+        self.counts = tuple(a - b for a, b in zip(self.counts, n, strict=True))
+        self.kept = self.kept.cut(0, max(self.counts))
+        moved = [row for row, back in enumerate(n) if back]
+        base, kept = self.base, self.kept
+        if len(moved) < len(n):
+            base, kept = (base[0][moved], base[1][moved]), kept.select(moved)
+        left = tuple(self.counts[row] for row in moved)
+        new = inputs.replay(base, kept, left)
+        self.state, self.window = inputs.put((self.state, self.window), moved, new)
 
     def settle(self) -> None:
         """Replace what inference mode made; autograd could not save it."""
@@ -125,14 +108,45 @@ class KDACache:
             self.base = plain(self.base[0]), plain(self.base[1])
             self.kept = Inputs(*(plain(x) for x in self.kept.tensors()))
 
-    @staticmethod
-    def _window_after(window: Tensor, raw: Tensor) -> Tensor:
-        rows = torch.cat([window, raw.to(window.dtype)], 1)
-        return rows[:, rows.shape[1] - window.shape[1] :]
-
     def fork(self) -> "KDACache":
         """Return an independent copy; tensors are shared, none is ever changed."""
         return replace(self)
+
+    def select(self, rows: Sequence[int]) -> "KDACache":
+        """Return copies of these rows, in this order."""
+        at = list(rows)
+        made = KDACache(self.state[at], self.window[at], self.keep)
+        if self.base is not None and self.kept is not None:
+            made.base = self.base[0][at], self.base[1][at]
+            made.counts = tuple(self.counts[row] for row in at)
+            made.kept = self.kept.select(at).cut(0, max(made.counts, default=0))
+        return made
+
+    @staticmethod
+    def join(parts: "Sequence[KDACache]") -> "KDACache":
+        """Return the rows of all parts in order."""
+        state = torch.cat([part.state for part in parts])
+        made = KDACache(state, torch.cat([p.window for p in parts]), parts[0].keep)
+        keeping = [part for part in parts if part.kept is not None]
+        if keeping:
+            assert keeping[0].kept is not None
+            full = [part.keeping(keeping[0].kept) for part in parts]
+            bases = [base for base, _, _ in full]
+            made.base = (
+                torch.cat([x for x, _ in bases]),
+                torch.cat([x for _, x in bases]),
+            )
+            made.kept = inputs.stack([kept for _, kept, _ in full])
+            made.counts = tuple(n for _, _, counts in full for n in counts)
+        return made
+
+    def keeping(self, like: Inputs) -> tuple[Base, Inputs, tuple[int, ...]]:
+        """Return base, kept inputs and their counts, of no tokens if none were kept."""
+        if self.base is not None and self.kept is not None:
+            return self.base, self.kept, self.counts
+        rows = len(self.state)
+        none = (x.new_zeros(rows, 0, *x.shape[2:]) for x in like.tensors())
+        return (self.state, self.window), Inputs(*none), (0,) * rows
 
     def tensors(self) -> dict[str, Tensor]:
         """Return every tensor by name."""
@@ -191,7 +205,7 @@ class MLACache:
     def _reserve(self, tokens: int) -> None:
         capacity = self.rows.shape[1]
         if tokens > capacity:
-            more = max(tokens, 2 * capacity, 64) - capacity
+            more = max(tokens, 2 * capacity, ROOM) - capacity
             pages, _, width = self.rows.shape
             self.rows = torch.cat(
                 [self.rows, self.rows.new_zeros(pages, more, width)], 1
@@ -204,9 +218,9 @@ class MLACache:
             return self.rows[sequence, :n]
         return self.rows[self.table[sequence]].flatten(0, 1)[:n]
 
-    def rewind(self, n: int) -> None:
-        """Forget the last n tokens; their rows are written over later."""
-        self.lens = tuple(length - n for length in self.lens)
+    def rewind(self, n: tuple[int, ...]) -> None:
+        """Forget the last n[b] tokens of row b; their rows are written over later."""
+        self.lens = tuple(a - b for a, b in zip(self.lens, n, strict=True))
 
     def fork(self) -> "MLACache":
         """Return an independent copy of the rows in use."""
@@ -218,3 +232,22 @@ class MLACache:
         """Return the rows of all sequences up to the longest."""
         rows = self.rows if self.table is None else self.rows[self.table].flatten(1, 2)
         return {"rows": rows[:, : max(self.lens, default=0)]}
+
+    def select(self, rows: Sequence[int]) -> "MLACache":
+        """Return copies of these sequences' rows, in this order."""
+        return _dense([self.of(row) for row in rows], self.rows)
+
+    @staticmethod
+    def join(parts: "Sequence[MLACache]") -> "MLACache":
+        """Return the rows of the sequences of all parts in order, copied once."""
+        each = [part.of(b) for part in parts for b in range(len(part.lens))]
+        return _dense(each, parts[0].rows)
+
+
+def _dense(each: Sequence[Tensor], like: Tensor) -> MLACache:
+    """Return rows of their own for these sequences, with room for ROOM more."""
+    lens = tuple(len(x) for x in each)
+    rows = like.new_zeros(len(each), max(lens, default=0) + ROOM, like.shape[-1])
+    for b, x in enumerate(each):
+        rows[b, : len(x)] = x
+    return MLACache(rows=rows, lens=lens)

@@ -14,6 +14,8 @@ from k3 import errors
 from k3.model.cache import KDACache, MLACache
 
 Sizes = tuple[int, ...]
+At = tuple[tuple[int, ...], int, tuple[int, ...]]
+"""Lengths of the sequences, keep_inputs, and how many inputs each has kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def check(
     caches: list[KDACache | MLACache],
     specs: list[Spec],
     device: torch.device,
-    at: tuple[tuple[int, ...], int, int],
+    at: At,
 ) -> None:
     """Refuse caches that are not those of a model at (lens, keep_inputs, kept).
 
@@ -91,7 +93,7 @@ def _wrong(
     cache: KDACache | MLACache,
     spec: Spec,
     device: torch.device,
-    at: tuple[tuple[int, ...], int, int],
+    at: At,
 ) -> Iterator[str]:
     """Yield what a cache needs and what came instead."""
     if isinstance(cache, MLACache) and isinstance(spec, MLASpec):
@@ -123,15 +125,18 @@ def _wrong_memory(
     cache: KDACache,
     spec: KDASpec,
     device: torch.device,
-    at: tuple[tuple[int, ...], int, int],
+    at: At,
 ) -> Iterator[str]:
     lens, keep, kept = at
     named = cache.tensors()
-    wanted = spec.wanted(len(lens), kept)
+    most = max(kept, default=0)
+    wanted = spec.wanted(len(lens), most)
     if cache.keep != keep:
         yield f"keep_inputs {keep}: got {cache.keep}"
-    if kept and "kept_raw" not in named:
-        yield f"the inputs of the {kept} last tokens: got none"
+    if most and "kept_raw" not in named:
+        yield f"the inputs of the {most} last tokens: got none"
+    elif "kept_raw" in named and cache.counts != kept:
+        yield f"the inputs of the {kept} last tokens: got {cache.counts}"
     for name, x in named.items():
         shape, dtype = wanted[name]
         if x.shape != shape:

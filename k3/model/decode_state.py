@@ -1,8 +1,9 @@
 """DecodeState: everything that sequences carry from one token to the next."""
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import SupportsIndex
+from typing import SupportsIndex, cast
 
 import torch
 from torch import Tensor
@@ -26,9 +27,13 @@ class DecodeState:
     caches: list[Cache]
     lens: tuple[int, ...]
     keep_inputs: int = 0
-    kept: int = 0
+    kept: tuple[int, ...] = ()
     weight_version: int = 0
     spent: bool = False
+
+    def __post_init__(self) -> None:
+        """No tokens are kept unless it is said."""
+        self.kept = self.kept or (0,) * len(self.lens)
 
     @property
     def batch(self) -> int:
@@ -93,13 +98,15 @@ class DecodeState:
 
     def advance(self, added: tuple[int, ...], packed: bool) -> "DecodeState":
         """Return the handle after a pass that took this one over so many tokens."""
-        new = 0 if packed else max(added, default=0)
-        kept = 0 if packed else min(self.kept + new, self.keep_inputs)
+        kept = (0,) * self.batch
+        if not packed:
+            pairs = zip(self.kept, added, strict=True)
+            kept = tuple(min(a + b, self.keep_inputs) for a, b in pairs)
         lens = tuple(a + b for a, b in zip(self.lens, added, strict=True))
         return self._with(self.caches, lens, kept)
 
     def _with(
-        self, caches: list[Cache], lens: tuple[int, ...], kept: int
+        self, caches: list[Cache], lens: tuple[int, ...], kept: tuple[int, ...]
     ) -> "DecodeState":
         return DecodeState(caches, lens, self.keep_inputs, kept, self.weight_version)
 
@@ -116,31 +123,85 @@ class DecodeState:
         """Return a fork, which shares only what is never written to."""
         return self.fork()
 
-    def rewind(self, n: int) -> "DecodeState":
-        """Return the state as it was n tokens ago; this handle is spent.
+    @staticmethod
+    def join(states: "Sequence[DecodeState]") -> "DecodeState":
+        """Return one state with the rows of all in order; the handles are spent.
+
+        Rows may differ in length and in how many inputs they kept.
+        Cost: everything they carry is copied once, the sum of their `nbytes`.
+        Raises: RequestError for none, a spent or repeated handle, other weights or
+        another keep_inputs.
+        """
+        _check_joinable(states)
+        for state in states:
+            state.spent = True
+        caches = [
+            _joined(parts) for parts in zip(*(s.caches for s in states), strict=True)
+        ]
+        lens = tuple(n for state in states for n in state.lens)
+        kept = tuple(n for state in states for n in state.kept)
+        return states[0]._with(caches, lens, kept)
+
+    def select(self, rows: Sequence[int]) -> "DecodeState":
+        """Return copies of these rows, in any order and as often as they are named.
+
+        The handle stays valid. Cost: what the rows carry is copied once.
+        Raises: RequestError for a row that is not there.
+        """
+        self.check(self.batch, self.weight_version)
+        at = [whole(row, "select takes the numbers of rows") for row in rows]
+        wrong = [row for row in at if not 0 <= row < self.batch]
+        if wrong:
+            raise errors.RequestError(
+                f"rows must be from 0 to {self.batch - 1}, of {self.batch} sequences: "
+                f"got {wrong[0]}"
+            )
+        lens, kept = (tuple(x[row] for row in at) for x in (self.lens, self.kept))
+        return self._with([c.select(at) for c in self.caches], lens, kept)
+
+    def rewind(self, n: int | Sequence[int]) -> "DecodeState":
+        """Return the state as it was n tokens ago, n[b] for row b; this one is spent.
 
         KDA's memory cannot be run backwards: it is replayed from a base over
         projected inputs, which `init_state(keep_inputs=m)` keeps for the last m
-        tokens. Raises: RequestError when n of them were not kept.
+        tokens. A row with n[b] = 0 keeps every bit.
+        Raises: RequestError when n of them were not kept.
         """
         self.check(self.batch, self.weight_version)
-        n = whole(n, "rewind takes back a whole number of tokens")
-        if not 0 <= n <= self.kept:
-            raise errors.RequestError(
-                f"rewind takes back at most the {self.kept} tokens whose inputs were "
-                f"kept: got {n}; call init_state(batch, keep_inputs=...) with more"
-            )
+        back = self._back(n)
+        for count, most in zip(back, self.kept, strict=True):
+            if not 0 <= count <= most:
+                raise errors.RequestError(
+                    f"rewind takes back at most the {most} tokens whose inputs were "
+                    f"kept: got {count}; call init_state(batch, keep_inputs=...) with "
+                    "more"
+                )
         self.spent = True
-        if n:
+        if any(back):
             for cache in self.caches:
-                cache.rewind(n)
-        lens = tuple(length - n for length in self.lens)
-        return self._with(self.caches, lens, self.kept - n)
+                cache.rewind(back)
+        lens, kept = (
+            tuple(a - b for a, b in zip(x, back, strict=True))
+            for x in (self.lens, self.kept)
+        )
+        return self._with(self.caches, lens, kept)
+
+    def _back(self, n: int | Sequence[int]) -> tuple[int, ...]:
+        """Return how far each row goes back."""
+        rule = "rewind takes back a whole number of tokens"
+        if not isinstance(n, Sequence) or isinstance(n, str | bytes):
+            return (whole(n, rule),) * self.batch
+        if len(n) != self.batch:
+            raise errors.ShapeError(
+                f"rewind takes one number, or one for each of {self.batch} sequences: "
+                f"got {len(n)}"
+            )
+        return tuple(whole(count, rule) for count in n)
 
     def pack(self) -> dict[str, Tensor]:
         """Return the state as fixed tensors, cloned, for storage or transport."""
         self.check(self.batch, self.weight_version)
-        head = [self.keep_inputs, self.kept, self.weight_version, *self.lens]
+        head = [self.keep_inputs, self.weight_version, *self.lens, *self.kept]
         named = {"header": torch.tensor(head)}
         for i, cache in enumerate(self.caches):
             layer = cache.tensors().items()
@@ -153,12 +214,41 @@ class DecodeState:
 
         A forward pass then compares every shape, dtype and device with its model's.
         """
-        keep, kept, version, *lens = packed.header(tensors)
+        keep, version, lens, kept = packed.header(tensors)
         layers = packed.by_layer(tensors)
         for named in layers:
-            packed.check_sizes(named, tuple(lens), kept)
-        caches = [packed.cache(named, keep, tuple(lens)) for named in layers]
-        return DecodeState(caches, tuple(lens), keep, kept, version)
+            packed.check_sizes(named, lens, kept)
+        caches = [packed.cache(named, keep, lens, kept) for named in layers]
+        return DecodeState(caches, lens, keep, kept, version)
+
+
+def _check_joinable(states: Sequence[DecodeState]) -> None:
+    """Refuse what is not a list of live states of the same weights and options."""
+    if not states:
+        raise errors.RequestError(
+            "join needs at least one state: got none; call init_state for no sequences"
+        )
+    first = states[0]
+    for state in states:
+        state.check(state.batch, first.weight_version)
+        state.check_layers(len(first.caches))
+        if state.keep_inputs != first.keep_inputs:
+            raise errors.RequestError(
+                "states that are joined keep the same number of inputs: got "
+                f"keep_inputs {first.keep_inputs} and {state.keep_inputs}; make them "
+                "with the same init_state(keep_inputs=...)"
+            )
+    if len({id(state) for state in states}) < len(states):
+        raise errors.RequestError(
+            "a state is spent once it is joined: got one twice; select() repeats rows"
+        )
+
+
+def _joined(parts: tuple[Cache, ...]) -> Cache:
+    """Return one layer of several states as one."""
+    if isinstance(parts[0], MLACache):
+        return MLACache.join(cast("tuple[MLACache, ...]", parts))
+    return KDACache.join(cast("tuple[KDACache, ...]", parts))
 
 
 def whole(n: object, rule: str) -> int:

@@ -6,9 +6,10 @@ from torch import Tensor, nn
 
 from k3.config import TextConfig
 from k3.kernels import conv, kda, norm, precision
-from k3.model.cache import Inputs, KDACache
+from k3.model.cache import KDACache
 from k3.model.cache_spec import KDASpec
 from k3.model.fp32 import KeepsFloat32, at_least_float32
+from k3.model.inputs import Inputs
 from k3.model.linear import RMSNorm, linear
 
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from k3 import errors
-from k3.model.cache import Inputs, KDACache, MLACache
+from k3.model.cache import KDACache, MLACache
+from k3.model.inputs import Inputs
 
 KEPT = ("raw", "k", "v", "g", "beta")
 _MLA = {"rows"}
@@ -23,8 +24,8 @@ def _refuse(rule: str, got: object) -> errors.ShapeError:
     )
 
 
-def header(packed: object) -> list[int]:
-    """Return keep_inputs, kept, weight version, and the lengths."""
+def header(packed: object) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+    """Return keep_inputs, weight version, lengths, and how many inputs each kept."""
     if not isinstance(packed, dict):
         raise _refuse("is a dict of tensors", f"a {type(packed).__name__}")
     for key, x in packed.items():
@@ -33,15 +34,16 @@ def header(packed: object) -> list[int]:
             raise _refuse("is a dict of names and tensors", f"{key!r}: a {kind}")
     head = packed.get("header")
     whole = head is not None and head.dtype == torch.int64 and head.dim() == 1
-    if head is None or not whole or len(head) < 3 or head.is_meta:
-        raise _refuse("has a header of at least 3 integers", sorted(packed)[:4])
-    keep, kept, version, *lens = head.tolist()
-    if not 0 <= kept <= keep or kept > min(lens, default=0):
+    if head is None or not whole or len(head) < 2 or len(head) % 2 or head.is_meta:
+        raise _refuse("has a header of 2 integers and 2 a sequence", sorted(packed)[:4])
+    keep, version, *rest = head.tolist()
+    lens, kept = tuple(rest[: len(rest) // 2]), tuple(rest[len(rest) // 2 :])
+    if any(not 0 <= n <= min(keep, x) for n, x in zip(kept, lens, strict=True)):
         raise _refuse(
             "keeps inputs of at most keep_inputs tokens, and of no more than there are",
             f"keep_inputs {keep}, {kept} kept, lengths {lens}",
         )
-    return [keep, kept, version, *lens]
+    return keep, version, lens, kept
 
 
 def by_layer(packed: dict[str, Tensor]) -> list[dict[str, Tensor]]:
@@ -62,14 +64,17 @@ def by_layer(packed: dict[str, Tensor]) -> list[dict[str, Tensor]]:
     return [layers[i] for i in sorted(layers)]
 
 
-def check_sizes(named: dict[str, Tensor], lens: tuple[int, ...], kept: int) -> None:
+def check_sizes(
+    named: dict[str, Tensor], lens: tuple[int, ...], kept: tuple[int, ...]
+) -> None:
     """Refuse tensors of another batch, context or number of kept tokens.
 
     What the model alone knows, it checks when it gets the state.
     """
-    if kept and set(named) == _KDA:
-        raise _refuse(f"has the inputs of {kept} kept tokens", sorted(named))
-    tokens = {name: kept for name in named if name.startswith("kept_")}
+    most = max(kept, default=0)
+    if most and set(named) == _KDA:
+        raise _refuse(f"has the inputs of {most} kept tokens", sorted(named))
+    tokens = {name: most for name in named if name.startswith("kept_")}
     if "rows" in named:
         tokens["rows"] = max(lens, default=0)
     for name, x in named.items():
@@ -79,7 +84,7 @@ def check_sizes(named: dict[str, Tensor], lens: tuple[int, ...], kept: int) -> N
 
 
 def cache(
-    named: dict[str, Tensor], keep: int, lens: tuple[int, ...]
+    named: dict[str, Tensor], keep: int, lens: tuple[int, ...], kept: tuple[int, ...]
 ) -> KDACache | MLACache:
     """Return one layer's cache."""
     if "rows" in named:
@@ -88,4 +93,5 @@ def cache(
     if "kept_raw" in named:
         made.base = named["base_state"], named["base_window"]
         made.kept = Inputs(*(named[f"kept_{n}"] for n in KEPT))
+        made.counts = kept
     return made

@@ -212,7 +212,7 @@ class PrefixCache:
         over = held % self.options.hash_tokens
         if held == over:
             return False
-        if 0 < over <= one.kept:
+        if 0 < over <= one.kept[0]:
             one, over = one.fork().rewind(over), 0
         aligned = held - held % self.options.hash_tokens
         write = self.schedule(chain, aligned, snapshot=not over, turn=turn)

@@ -29,7 +29,7 @@ def test_rows_are_appended_and_forgotten():
     cache.append(new[:, 3:])
     assert cache.lens == (70, 70)
     assert torch.equal(cache.of(1), new[1])
-    cache.rewind(4)
+    cache.rewind((4, 4))
     other = rows(2, 1)
     cache.append(other)
     assert torch.equal(cache.of(0), torch.cat([new[0, :66], other[0]]))

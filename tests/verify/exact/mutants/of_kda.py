@@ -128,7 +128,11 @@ MUTANTS = [
     ),
     Mutant(
         "rewind keeps the memory",
-        Edit("k3.model.cache:KDACache.rewind", "self.state = self.base[0]", "pass"),
+        Edit(
+            "k3.model.cache:KDACache.rewind",
+            "self.state, self.window = inputs.put",
+            "_, self.window = inputs.put",
+        ),
         HERE,
         "draft",
     ),
@@ -136,8 +140,8 @@ MUTANTS = [
         "rewind keeps the window",
         Edit(
             "k3.model.cache:KDACache.rewind",
-            "self.window = self._window_after(self.base[1], self.kept.raw)",
-            "pass",
+            "self.state, self.window = inputs.put",
+            "self.state, _ = inputs.put",
         ),
         HERE,
         "draft",

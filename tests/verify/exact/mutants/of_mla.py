@@ -101,8 +101,8 @@ MUTANTS = [
         "rewind moves the rows",
         Edit(
             "k3.model.cache:MLACache.rewind",
-            "- n for length in self.lens)",
-            "- n for length in self.lens)\n    self.rows = self.rows.roll(1, 1)",
+            "zip(self.lens, n, strict=True))",
+            "zip(self.lens, n, strict=True))\n    self.rows = self.rows.roll(1, 1)",
         ),
         HERE,
         "draft",
