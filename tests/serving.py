@@ -5,6 +5,7 @@ from typing import Any
 
 from small import ids
 
+from k3.config import sizes
 from k3.model import Model
 from k3.model.completion import GenerateOptions, Token
 from k3.serve import CacheOptions
@@ -77,3 +78,8 @@ def same(got: list[Output], want: list[Output]) -> None:
     assert got[-1].finish == want[-1].finish
     for x, y in zip(a, b, strict=True):
         assert abs(x.logprob - y.logprob) <= TOLERANCE
+
+
+def bytes_of(net: Model, rows: int, length: int) -> int:
+    """Bytes of the states of some sequences of one length."""
+    return rows * sizes.state_bytes(net.config, length, net.dtype.itemsize)
