@@ -11,6 +11,7 @@ from k3 import errors
 from k3.config import K3Config
 from k3.model import init, requests
 from k3.model.decode_state import DecodeState, whole
+from k3.model.decode_step import Plan, Plans
 from k3.model.decoder import LanguageModel
 from k3.model.kda import KDA
 from k3.model.mla import MLA
@@ -41,6 +42,7 @@ class Model(nn.Module):
     ) -> None:
         super().__init__()
         self.config, self.weight_version = config, secrets.randbits(62)
+        self._plans = Plans()
         # What inference mode made could never take part in a backward pass.
         with torch.inference_mode(False), torch.device(device):
             self.language_model = LanguageModel(config.text, dtype, experts)
@@ -113,7 +115,20 @@ class Model(nn.Module):
         self, ids: Int[Tensor, "B T"], state: DecodeState
     ) -> tuple[Float[Tensor, "B T W"], DecodeState]:
         """Run the next token of every sequence; the old handle is spent."""
-        return self(ids, state=state)
+        plan = self._prepared(ids, state)
+        if plan is None:
+            return self(ids, state=state)
+        logits = plan.run(ids, state)
+        return logits, state.advance((1,) * state.batch, packed=False)
+
+    def _prepared(self, ids: Tensor, state: DecodeState) -> Plan | None:
+        """Check a step as forward does; return the plan if one native call runs it."""
+        ids = requests.token_ids(ids, self.config.text.vocab_size, self.device)
+        if isinstance(state, DecodeState) and self._plans.knows(state):
+            state.check(ids.shape[0], self.weight_version)
+        else:
+            self._check_state(state, ids.shape[0])
+        return self._plans.take(self, ids, state)
 
     def encode_images(
         self, pixel_values: Float[Tensor, "N 3 P P"], grids: Int[Tensor, "n 3"]

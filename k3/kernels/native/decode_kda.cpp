@@ -1,0 +1,191 @@
+// One token of a KDA layer: projections, convolution, gate, memory, gated output.
+// See __AVX512BF16__ in lanes.h.
+#include <cmath>
+
+#include "decode.h"
+#include "pool.h"
+#include "rows.h"
+
+namespace k3 {
+
+namespace {
+
+// The inputs of one head of one token, and how its memory takes them.
+struct Head {
+    const float *q, *k, *v, *decay;
+    float beta;
+};
+
+// S' = S diag(decay); S = S' + beta (v - S' k) k^T; out = S q, four rows at a time.
+void update(const Head& head, const float* S, float* next, int64_t K, int64_t V,
+            float* out) {
+    const float own = dot_row(head.q, head.k, K);
+    for (int64_t v = 0; v < V; v += 4) {
+        const int64_t rows = V - v < 4 ? V - v : 4;
+        vec seen[4] = {}, read[4] = {};
+        over(K, [&](int64_t i, int64_t n) {
+            vec d = load_n(head.decay + i, n), k = load_n(head.k + i, n);
+            vec q = load_n(head.q + i, n);
+            for (int64_t r = 0; r < rows; ++r) {
+                vec kept = load_n(S + (v + r) * K + i, n) * d;
+                seen[r] += kept * k;
+                read[r] += kept * q;
+            }
+        });
+        float error[4];
+        for (int64_t r = 0; r < rows; ++r) {
+            error[r] = (head.v[v + r] - sum(seen[r])) * head.beta;
+            out[v + r] = sum(read[r]) + error[r] * own;
+        }
+        over(K, [&](int64_t i, int64_t n) {
+            vec d = load_n(head.decay + i, n), k = load_n(head.k + i, n);
+            for (int64_t r = 0; r < rows; ++r) {
+                vec kept = load_n(S + (v + r) * K + i, n) * d;
+                store_n(next + (v + r) * K + i, kept + k * error[r], n);
+            }
+        });
+    }
+}
+
+template <class T>
+struct Token {
+    Pass& pass;
+    const Layer& layer;
+    const Carried& carried;
+    float *raw, *z, *beta, *gate, *out;  // [B C] [B H K] [B H] [B H V] [B H V]
+
+    int64_t channels() const { return pass.z.kda_heads * (2 * pass.z.K + pass.z.V); }
+
+    // silu(sum of taps) of channels first .. first + n of sequence b; moves the window.
+    void convolve(int64_t b, int64_t first, int64_t n, const float* taps, float* y) {
+        using Value = typename T::value;
+        const int64_t past = pass.z.past, C = channels(), width = past + 1;
+        auto* in = static_cast<const Value*>(carried.window_in) + b * past * C + first;
+        auto* out = static_cast<Value*>(carried.window_out) + b * past * C + first;
+        const float* now = raw + b * C + first;
+        for (int64_t i = 0; i < n; ++i) {
+            float s = 0;
+            for (int64_t j = 0; j < past; ++j)
+                s += widen(in[j * C + i]) * taps[i * width + j];
+            y[i] = s + now[i] * taps[i * width + past];
+        }
+        over(n, [&](int64_t i, int64_t m) {
+            vec x = load_n(y + i, m);
+            store_n(y + i, x * sigmoid(x), m);
+        });
+        T::round_row(y, n);
+        for (int64_t j = 0; j + 1 < past; ++j)
+            std::memcpy(out + j * C, in + (j + 1) * C, n * sizeof(Value));
+        if (past) T::pack(now, out + (past - 1) * C, n);
+        if (carried.kept_raw)
+            T::pack(now, static_cast<Value*>(carried.kept_raw) + b * C + first, n);
+    }
+
+    // Eq. 5 over one head: g = log of the decay.
+    void log_decay(int64_t b, int64_t h, float* g) {
+        const int64_t K = pass.z.K, H = pass.z.kda_heads;
+        const float rate = std::exp(layer.A_log[h]);
+        const float bound = static_cast<float>(pass.z.lower_bound);
+        const float *x = z + (b * H + h) * K, *bias = layer.dt_bias + h * K;
+        if (!pass.z.has_lower_bound) {
+            for (int64_t i = 0; i < K; ++i) {
+                float a = x[i] + bias[i];
+                g[i] = -rate * (a > 20 ? a : std::log1p(std::exp(a)));
+            }
+            return;
+        }
+        over(K, [&](int64_t i, int64_t n) {
+            vec a = (load_n(x + i, n) + load_n(bias + i, n)) * rate;
+            store_n(g + i, sigmoid(a) * bound, n);
+        });
+    }
+
+    void run_head(int64_t b, int64_t h, float* mine) {
+        const int64_t K = pass.z.K, V = pass.z.V, H = pass.z.kda_heads,
+                      width = pass.z.past + 1;
+        float *q = mine, *k = q + K, *v = k + K, *g = v + V;
+        convolve(b, h * K, K, layer.q_conv + h * K * width, q);
+        convolve(b, (H + h) * K, K, layer.k_conv + h * K * width, k);
+        convolve(b, 2 * H * K + h * V, V, layer.v_conv + h * V * width, v);
+        l2_row(q, K, 1);
+        l2_row(k, K, 1);
+        const float scale = 1.0f / std::sqrt(static_cast<float>(K));
+        for (int64_t i = 0; i < K; ++i) q[i] *= scale;
+        log_decay(b, h, g);
+        const int64_t at = b * H + h;
+        const float strength = sigmoid_of(beta[at]);
+        keep(at, k, v, g, strength);
+        over(K,
+             [&](int64_t i, int64_t n) { store_n(g + i, exp(load_n(g + i, n)), n); });
+        float* y = out + at * V;
+        update({q, k, v, g, strength}, carried.state_in + at * V * K,
+               carried.state_out + at * V * K, K, V, y);
+        const float eps = static_cast<float>(pass.z.eps);
+        const float rms =
+            1.0f / std::sqrt(dot_row(y, y, V) / static_cast<float>(V) + eps);
+        const float* opened = gate + at * V;
+        over(V, [&](int64_t i, int64_t n) {
+            vec normed = load_n(y + i, n) * rms * load_n(layer.o_norm + i, n);
+            store_n(y + i, normed * sigmoid(load_n(opened + i, n)), n);
+        });
+    }
+
+    void keep(int64_t at, const float* k, const float* v, const float* g,
+              float strength) {
+        if (!carried.kept_raw) return;
+        const int64_t K = pass.z.K, V = pass.z.V;
+        std::memcpy(carried.kept_k + at * K, k, K * sizeof(float));
+        std::memcpy(carried.kept_v + at * V, v, V * sizeof(float));
+        std::memcpy(carried.kept_g + at * K, g, K * sizeof(float));
+        carried.kept_beta[at] = strength;
+    }
+};
+
+}  // namespace
+
+template <class T>
+void kda_layer(Pass& pass, const Layer& layer, const Carried& carried, const float* x,
+               float* y) {
+    const Sizes& z = pass.z;
+    const int64_t B = pass.B(), D = z.D, H = z.kda_heads, keys = H * z.K,
+                  values = H * z.V;
+    const int64_t C = 2 * keys + values;
+    Scratch& s = pass.scratch;
+    auto* packed = packed_rows<T>(s, x, D, B, D);
+    Token<T> token{pass,
+                   layer,
+                   carried,
+                   s.take<float>(B * C),
+                   s.take<float>(B * keys),
+                   s.take<float>(B * H),
+                   s.take<float>(B * values),
+                   s.take<float>(B * values)};
+    auto* low = s.take<float>(B * z.K);
+    Job jobs[] = {
+        dense<T>(layer.q, keys, D, packed, B, token.raw, C),
+        dense<T>(layer.k, keys, D, packed, B, token.raw + keys, C),
+        dense<T>(layer.v, values, D, packed, B, token.raw + 2 * keys, C),
+        dense<T>(layer.g, values, D, packed, B, token.gate, values),
+        dense<T>(layer.f_a, z.K, D, packed, B, low, z.K),
+        dense<T>(layer.b, H, D, packed, B, token.beta, H),
+    };
+    run_jobs<T>(jobs, 6, pass.run.threads);
+    auto* packed_low = packed_rows<T>(s, low, z.K, B, z.K);
+    Job gate = dense<T>(layer.f_b, keys, z.K, packed_low, B, token.z, keys);
+    run_jobs<T>(&gate, 1, pass.run.threads);
+    const int64_t own = (3 * z.K + z.V + 15) / 16 * 16;
+    auto* mine = s.take<float>(B * H * own);
+    parallel(pass.run.threads, B * H,
+             [&](int64_t i) { token.run_head(i / H, i % H, mine + i * own); });
+    T::round_row(token.out, B * values);
+    auto* out = packed_rows<T>(s, token.out, values, B, values);
+    Job last = dense<T>(layer.o, D, values, out, B, y, D);
+    run_jobs<T>(&last, 1, pass.run.threads);
+}
+
+template void kda_layer<Fp32>(Pass&, const Layer&, const Carried&, const float*,
+                              float*);
+template void kda_layer<Bf16>(Pass&, const Layer&, const Carried&, const float*,
+                              float*);
+
+}  // namespace k3

@@ -1,0 +1,153 @@
+// Chosen experts over few rows: one pass over the weights of each expert in use.
+// See __AVX512BF16__ in lanes.h.
+#include "experts.h"
+
+#include "api.h"
+#include "decode.h"
+#include "mx.h"
+#include "pool.h"
+
+namespace k3 {
+
+namespace {
+
+// Rows of one expert in use, at `first` of the assignments sorted by expert.
+struct Group {
+    int64_t expert, first, count;
+};
+
+// Sorts assignments by expert: token and weight of each, and the groups, rising.
+int64_t sort(const Experts& experts, const Chosen& chosen, Group* groups,
+             int64_t* token, float* weight, int64_t* start) {
+    const int64_t all = chosen.n * chosen.k;
+    std::memset(start, 0, (experts.E + 1) * sizeof(int64_t));
+    for (int64_t i = 0; i < all; ++i) ++start[chosen.index[i] + 1];
+    int64_t used = 0;
+    for (int64_t e = 0; e < experts.E; ++e) {
+        if (start[e + 1]) groups[used++] = {e, start[e], start[e + 1]};
+        start[e + 1] += start[e];
+    }
+    for (int64_t i = 0; i < all; ++i) {
+        int64_t at = start[chosen.index[i]]++;
+        token[at] = i / chosen.k;
+        weight[at] = chosen.weights[i];
+    }
+    return used;
+}
+
+Matrix matrix(const void* const* data, const uint8_t* const* scale, int64_t e) {
+    return {data[e], scale ? scale[e] : nullptr};
+}
+
+template <class T>
+struct Grouped {
+    using V = typename T::value;
+    Scratch& scratch;
+    const Experts& x;
+    const Group* groups;
+    int64_t used, all, threads;
+
+    // Where the packed rows of an assignment start.
+    int64_t place(int64_t first, int64_t cols) const { return first * pitch<T>(cols); }
+
+    // hidden [all F] = SiTU(w1 z, w3 z) of gathered rows.
+    void up(const V* rows, float* gate, float* linear) {
+        auto* jobs = scratch.take<Job>(2 * used);
+        for (int64_t g = 0; g < used; ++g) {
+            auto [e, first, count] = groups[g];
+            const V* mine = rows + place(first, x.L);
+            jobs[2 * g] = {matrix(x.w1, x.s1, e), x.F, x.L, mine, count,
+                           gate + first * x.F,    x.F};
+            jobs[2 * g + 1] = {matrix(x.w3, x.s3, e), x.F, x.L, mine, count,
+                               linear + first * x.F,  x.F};
+        }
+        run_jobs<T>(jobs, 2 * used, threads);
+        parallel(all * x.F < 16384 ? 1 : threads, all, [&](int64_t i) {
+            situ_row<T>(gate + i * x.F, linear + i * x.F, x.F, x.beta, x.linear_beta);
+        });
+    }
+
+    void down(const V* hidden, float* y) {
+        auto* jobs = scratch.take<Job>(used);
+        for (int64_t g = 0; g < used; ++g) {
+            auto [e, first, count] = groups[g];
+            jobs[g] = {
+                matrix(x.w2, x.s2, e), x.L, x.F, hidden + place(first, x.F), count,
+                y + first * x.L,       x.L};
+        }
+        run_jobs<T>(jobs, used, threads);
+    }
+};
+
+}  // namespace
+
+int64_t experts_room(const Experts& x, const Chosen& chosen) {
+    int64_t all = chosen.n * chosen.k, used = all < x.E ? all : x.E;
+    return all * (8 * x.L + 12 * x.F + 1024) +
+           used * (4 * sizeof(Job) + sizeof(Group)) + x.E * 16 + all * 8 * (x.L + x.F) +
+           8192;
+}
+
+template <class T>
+void run_experts(Scratch& scratch, const Experts& experts, const Chosen& chosen,
+                 const float* z, float* out, int64_t threads) {
+    const int64_t L = experts.L, F = experts.F, all = chosen.n * chosen.k;
+    const int64_t mark = scratch.mark(), most = all < experts.E ? all : experts.E;
+    auto* groups = scratch.take<Group>(most);
+    auto* token = scratch.take<int64_t>(all);
+    auto* weight = scratch.take<float>(all);
+    auto* start = scratch.take<int64_t>(experts.E + 1);
+    const int64_t used = sort(experts, chosen, groups, token, weight, start);
+    Grouped<T> grouped{scratch, experts, groups, used, all, threads};
+    auto* rows = scratch.take<typename T::value>(all * pitch<T>(L));
+    const bool arranged = experts.s1 != nullptr;
+    for (int64_t i = 0; i < all; ++i)
+        pack_rows<T>(z + token[i] * L, L, 1, L, arranged, rows + i * pitch<T>(L));
+    auto* gate = scratch.take<float>(all * F);
+    auto* linear = scratch.take<float>(all * F);
+    grouped.up(rows, gate, linear);
+    auto* hidden = packed_rows<T>(scratch, gate, F, all, F, arranged);
+    auto* y = scratch.take<float>(all * L);
+    grouped.down(hidden, y);
+    std::memset(out, 0, chosen.n * L * sizeof(float));
+    for (int64_t i = 0; i < all; ++i) {
+        float *to = out + token[i] * L, *from = y + i * L;
+        over(L, [&](int64_t c, int64_t n) {
+            store_n(to + c, load_n(to + c, n) + load_n(from + c, n) * weight[i], n);
+        });
+    }
+    scratch.back(mark);
+}
+
+template void run_experts<Fp32>(Scratch&, const Experts&, const Chosen&, const float*,
+                                float*, int64_t);
+template void run_experts<Bf16>(Scratch&, const Experts&, const Chosen&, const float*,
+                                float*, int64_t);
+
+namespace {
+
+template <class T>
+void combine(const Experts& experts, const Chosen& chosen, const typename T::value* z,
+             float* out, int64_t threads) {
+    static thread_local Scratch scratch;
+    const int64_t size = chosen.n * experts.L;
+    scratch.reserve(experts_room(experts, chosen) + size * 4 + 4096);
+    auto* wide = scratch.take<float>(size);
+    over(size, [&](int64_t i, int64_t n) { store_n(wide + i, load_n(z + i, n), n); });
+    run_experts<T>(scratch, experts, chosen, wide, out, threads);
+}
+
+}  // namespace
+
+}  // namespace k3
+
+// out [n L] fp32 of z [n L] fp32 or (is_bf16) bf16; `experts` as struct Experts.
+K3_API void k3_experts(const void* experts, const void* z, const int64_t* index,
+                       const float* weights, int64_t n, int64_t k, float* out,
+                       int64_t is_bf16, int64_t threads) {
+    auto& x = *static_cast<const k3::Experts*>(experts);
+    k3::Chosen chosen{n, k, index, weights};
+    if (is_bf16)
+        k3::combine<k3::Bf16>(x, chosen, static_cast<const k3::bf16*>(z), out, threads);
+    else k3::combine<k3::Fp32>(x, chosen, static_cast<const float*>(z), out, threads);
+}

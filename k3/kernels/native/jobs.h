@@ -1,0 +1,55 @@
+// Many products in one parallel loop: the matrices of a layer that share their input,
+// or all experts that a batch has chosen.
+#pragma once
+#include "lanes.h"
+
+namespace k3 {
+
+// Rows of a trunk's dtype, or of MXFP4 bytes where there are scales.
+struct Matrix {
+    const void* data;
+    const uint8_t* scale;
+};
+
+struct Job {
+    Matrix matrix;
+    int64_t rows, cols;
+    const void* x;  // packed rows: see Rows
+    int64_t batch;
+    float* y;
+    int64_t ldy;
+    bool rounds = true;  // whether y is left as the trunk's dtype would keep it
+};
+
+template <class T>
+void run_jobs(const Job* jobs, int64_t count, int64_t threads);
+
+// Memory of one pass: taken in pieces, given back all at once. One a thread.
+class Scratch {
+  public:
+    template <class V>
+    V* take(int64_t count) {
+        return static_cast<V*>(bytes(count * static_cast<int64_t>(sizeof(V))));
+    }
+    // Bytes in use; `back` gives back what was taken since.
+    int64_t mark() const { return used_; }
+    void back(int64_t mark) { used_ = mark; }
+    void reserve(int64_t size);
+    ~Scratch();
+
+  private:
+    void* bytes(int64_t size);
+    char* data_ = nullptr;
+    int64_t size_ = 0, used_ = 0;
+};
+
+// Rows of x [batch cols] as products take them, `arranged` for MXFP4.
+template <class T>
+void pack_rows(const float* x, int64_t ldx, int64_t batch, int64_t cols, bool arranged,
+               typename T::value* packed);
+
+template <class T>
+typename T::value* packed_rows(Scratch& scratch, const float* x, int64_t ldx,
+                               int64_t batch, int64_t cols, bool arranged = false);
+
+}  // namespace k3

@@ -1,0 +1,122 @@
+// Sixteen lanes of 32 bits for products: one fp32 value in each, or two of bf16.
+#pragma once
+#include "simd.h"
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#define K3_INLINE inline __attribute__((always_inline))
+
+namespace k3 {
+
+constexpr int64_t LANES = 16;
+typedef float Sums __attribute__((vector_size(64)));
+typedef int32_t Words __attribute__((vector_size(64)));
+typedef Words AnyWords __attribute__((aligned(1), may_alias));
+
+K3_INLINE Words words(const void* p) { return *static_cast<const AnyWords*>(p); }
+K3_INLINE Sums floats(const float* p) { return (Sums)words(p); }
+K3_INLINE void put(float* p, Sums x) { *reinterpret_cast<AnyWords*>(p) = (Words)x; }
+
+// The first bytes of a vector, then zeros; nothing behind them is touched.
+K3_INLINE Words words_part(const void* p, int64_t bytes) {
+    alignas(64) char row[64] = {};
+    std::memcpy(row, p, static_cast<size_t>(bytes));
+    return words(row);
+}
+
+K3_INLINE float total(Sums x) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)x);
+#else
+    float s[16];
+    std::memcpy(s, &x, sizeof s);
+    for (int half = 8; half; half /= 2)
+        for (int i = 0; i < half; ++i) s[i] += s[i + half];
+    return s[0];
+#endif
+}
+
+// The totals of four vectors, side by side.
+K3_INLINE void total4(const Sums* x, float* y) {
+#if defined(__AVX512F__)
+    __m512 a = (__m512)x[0], b = (__m512)x[1], c = (__m512)x[2], d = (__m512)x[3];
+    __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    __m512d p = _mm512_castps_pd(ab), q = _mm512_castps_pd(cd);
+    __m512 all = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(p, q)),
+                               _mm512_castpd_ps(_mm512_unpackhi_pd(p, q)));
+    __m256 half =
+        _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
+    _mm_storeu_ps(
+        y, _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
+#else
+    for (int i = 0; i < 4; ++i) y[i] = total(x[i]);
+#endif
+}
+
+// The even and the odd ones of 32 bf16 values, in fp32.
+K3_INLINE Sums even(Words pairs) { return (Sums)(pairs << 16); }
+K3_INLINE Sums odd(Words pairs) {
+    return (Sums)(pairs & static_cast<int32_t>(0xffff0000));
+}
+
+K3_INLINE float narrowed(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    if (x != x) return x;
+    bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u;
+    std::memcpy(&x, &bits, 4);
+    return x;
+}
+
+// What a trunk is stored in: `dot` adds a lane's products to its sum, `row` widens
+// sixteen values, `round` is what storing a value would leave of it.
+struct Fp32 {
+    using value = float;
+    static constexpr int64_t PER_LANE = 1;
+    static K3_INLINE Sums dot(Sums sum, Words a, Words b) {
+        return sum + (Sums)a * (Sums)b;
+    }
+    static K3_INLINE Sums row(const value* p) { return floats(p); }
+    static K3_INLINE float round(float x) { return x; }
+    static K3_INLINE void round_row(float*, int64_t) {}
+    static K3_INLINE void pack(const float* x, value* y, int64_t n) {
+        std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float));
+    }
+};
+
+struct Bf16 {
+    using value = bf16;
+    static constexpr int64_t PER_LANE = 2;
+    static K3_INLINE Sums dot(Sums sum, Words a, Words b) {
+#if defined(__AVX512BF16__)
+        return (Sums)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#else
+        return sum + even(a) * even(b) + odd(a) * odd(b);
+#endif
+    }
+    static K3_INLINE Sums row(const value* p) {
+#if defined(__AVX512F__)
+        __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+        return (Sums)_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
+#else
+        Sums y;
+        for (int i = 0; i < 16; ++i) y[i] = widen(p[i]);
+        return y;
+#endif
+    }
+    static K3_INLINE float round(float x) { return narrowed(x); }
+    static K3_INLINE void round_row(float* x, int64_t n) {
+        over(n, [&](int64_t i, int64_t m) {
+            bf16 kept[W];
+            store(kept, load_n(x + i, m));
+            store_n(x + i, load(kept), m);
+        });
+    }
+    static K3_INLINE void pack(const float* x, value* y, int64_t n) {
+        over(n, [&](int64_t i, int64_t m) { store_n(y + i, load_n(x + i, m), m); });
+    }
+};
+
+}  // namespace k3

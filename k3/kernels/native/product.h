@@ -1,0 +1,151 @@
+// Products of a few rows with a matrix: weights are read once, in order, and every row
+// of a batch is summed as it would be alone.
+#pragma once
+#include <type_traits>
+
+#include "lanes.h"
+
+namespace k3 {
+
+constexpr int64_t AHEAD_BYTES = 16384;
+
+// Values from one row of x to the next: whole vectors, an odd number of them, so that
+// rows of a batch do not meet in one cache set.
+template <class T>
+K3_INLINE int64_t pitch(int64_t cols) {
+    constexpr int64_t step = LANES * T::PER_LANE;
+    return ((cols + step - 1) / step | 1) * step;
+}
+
+// R rows of W by N rows of x; with `ahead` the memory that comes next is asked for.
+template <class T, int R, int N>
+K3_INLINE void product_block(const typename T::value* w, int64_t cols,
+                             const typename T::value* x, Sums (*sums)[4], bool ahead) {
+    constexpr int64_t step = LANES * T::PER_LANE;
+    const int64_t ldx = pitch<T>(cols), whole = cols / step * step;
+    const char* next = reinterpret_cast<const char*>(w) + AHEAD_BYTES;
+    Sums acc[R][N] = {};
+    for (int64_t c = 0; c < whole; c += step) {
+        Words a[R];
+        for (int r = 0; r < R; ++r) a[r] = words(w + r * cols + c);
+        if (ahead)
+            for (int r = 0; r < R; ++r, next += 64) __builtin_prefetch(next, 0, 2);
+        for (int n = 0; n < N; ++n) {
+            Words b = words(x + n * ldx + c);
+            for (int r = 0; r < R; ++r) acc[r][n] = T::dot(acc[r][n], a[r], b);
+        }
+    }
+    if (__builtin_expect(whole < cols, 0))
+        for (int r = 0; r < R; ++r) {
+            int64_t bytes = (cols - whole) * static_cast<int64_t>(sizeof *w);
+            Words a = words_part(w + r * cols + whole, bytes);
+            for (int n = 0; n < N; ++n)
+                acc[r][n] = T::dot(acc[r][n], a, words(x + n * ldx + whole));
+        }
+    for (int n = 0; n < N; ++n)
+        for (int r = 0; r < R; ++r) sums[n][r] = acc[r][n];
+}
+
+// Four rows of W by N rows of x; a row alone is read in one stream.
+template <class T, int N>
+K3_INLINE void product_four(const typename T::value* w, int64_t cols,
+                            const typename T::value* x, float* y, int64_t ldy,
+                            bool ahead) {
+    Sums sums[N][4];
+    if constexpr (N == 1) {
+        for (int r = 0; r < 4; ++r) {
+            Sums one[1][4];
+            product_block<T, 1, 1>(w + r * cols, cols, x, one, false);
+            sums[0][r] = one[0][0];
+        }
+    } else {
+        product_block<T, 4, N>(w, cols, x, sums, ahead);
+    }
+    for (int n = 0; n < N; ++n) total4(sums[n], y + n * ldy);
+}
+
+template <class T, int N>
+K3_INLINE void product_one(const typename T::value* w, int64_t cols,
+                           const typename T::value* x, float* y, int64_t ldy) {
+    Sums sums[N][4];
+    product_block<T, 1, N>(w, cols, x, sums, false);
+    for (int n = 0; n < N; ++n) {
+        // As in a group of four: the order of a sum must not depend on its place.
+        Sums four[4] = {sums[n][0], {}, {}, {}};
+        float found[4];
+        total4(four, found);
+        y[n * ldy] = found[0];
+    }
+}
+
+// Calls f(constant, first) for a batch in parts of 4, 2 and 1.
+template <class F>
+K3_INLINE void parts(int64_t batch, F&& f) {
+    int64_t n = 0;
+    for (; batch - n >= 4; n += 4) f(std::integral_constant<int, 4>{}, n);
+    if (batch - n >= 2) f(std::integral_constant<int, 2>{}, n), n += 2;
+    if (batch > n) f(std::integral_constant<int, 1>{}, n);
+}
+
+// y[n][r] = x[n] . W[r] for rows begin..end of W [rows cols]; x has the pitch of its
+// type and zeros behind each row.
+template <class T>
+void product(const typename T::value* w, int64_t begin, int64_t end, int64_t cols,
+             const typename T::value* x, int64_t batch, float* y, int64_t ldy) {
+    const int64_t ldx = pitch<T>(cols);
+    int64_t r = begin;
+    for (; r + 4 <= end; r += 4)
+        parts(batch, [&](auto count, int64_t n) {
+            constexpr int N = decltype(count)::value;
+            product_four<T, N>(w + r * cols, cols, x + n * ldx, y + n * ldy + r, ldy,
+                               n == 0);
+        });
+    for (; r < end; ++r)
+        parts(batch, [&](auto count, int64_t n) {
+            constexpr int N = decltype(count)::value;
+            product_one<T, N>(w + r * cols, cols, x + n * ldx, y + n * ldy + r, ldy);
+        });
+}
+
+// out[n][c] += sum over r of p[n][r] W[r][c] for c below width; W has `ld` a row.
+template <class T, int N>
+K3_INLINE void weighted_part(const typename T::value* w, int64_t rows, int64_t ld,
+                             const float* p, int64_t ldp, float* out, int64_t ldo,
+                             int64_t width) {
+    constexpr int V = 4;
+    int64_t c = 0;
+    for (; c + V * LANES <= width; c += V * LANES) {
+        Sums acc[N][V];
+        for (int n = 0; n < N; ++n)
+            for (int v = 0; v < V; ++v)
+                acc[n][v] = floats(out + n * ldo + c + v * LANES);
+        for (int64_t r = 0; r < rows; ++r) {
+            Sums row[V];
+            for (int v = 0; v < V; ++v) row[v] = T::row(w + r * ld + c + v * LANES);
+            for (int n = 0; n < N; ++n)
+                for (int v = 0; v < V; ++v) acc[n][v] += row[v] * p[n * ldp + r];
+        }
+        for (int n = 0; n < N; ++n)
+            for (int v = 0; v < V; ++v) put(out + n * ldo + c + v * LANES, acc[n][v]);
+    }
+    for (; c < width; ++c)
+        for (int n = 0; n < N; ++n)
+            for (int64_t r = 0; r < rows; ++r)
+                out[n * ldo + c] += widen(w[r * ld + c]) * p[n * ldp + r];
+}
+
+template <class T>
+void weighted(const typename T::value* w, int64_t rows, int64_t ld, const float* p,
+              int64_t ldp, int64_t batch, float* out, int64_t ldo, int64_t width) {
+    constexpr int64_t tile = 32;
+    for (int64_t r = 0; r < rows; r += tile) {
+        int64_t some = rows - r < tile ? rows - r : tile;
+        parts(batch, [&](auto count, int64_t n) {
+            constexpr int N = decltype(count)::value;
+            weighted_part<T, N>(w + r * ld, some, ld, p + n * ldp + r, ldp,
+                                out + n * ldo, ldo, width);
+        });
+    }
+}
+
+}  // namespace k3

@@ -1,0 +1,100 @@
+"""What a prepared native step relies on: modules, weights and where they lie."""
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from k3.kernels import choose, moe
+from k3.model.decoder import LanguageModel, Layer
+from k3.model.experts import Experts
+from k3.model.kda import KDA, Conv1d, HeadNorm
+from k3.model.linear import RMSNorm
+from k3.model.mla import MLA
+from k3.model.mlp import MLP
+from k3.model.moe import Gate, MoE
+
+FLOAT32 = ("A_log", "dt_bias", "e_score_correction_bias")
+FLOAT32_MODULES = (Conv1d, HeadNorm)
+KINDS = {
+    *(nn.Linear, nn.Embedding, RMSNorm, HeadNorm, Conv1d),
+    *(Layer, KDA, MLA, MLP, MoE, Gate, Experts),
+}
+
+
+class Watched:
+    """Modules, weights and where the weights lie, to be compared before each step."""
+
+    def __init__(self, text: LanguageModel) -> None:
+        parts = list(_parts(text))
+        above = (text, text.model, text.model.layers)
+        pairs = [pair for module in (*above, *parts) for pair in _held(module)]
+        self._dicts = [held for held, _ in pairs]
+        self._names = [name for _, name in pairs]
+        self._values = self._now()
+        self._hooks = [
+            hooks for m in parts for hooks in (m._forward_hooks, m._forward_pre_hooks)
+        ]
+        self.weights = [x for x in self._values if isinstance(x, Tensor)]
+        self._at = list(map(Tensor.data_ptr, self.weights))
+        self.plain = all(
+            _plain(module, name, x, text.lm_head.weight.dtype)
+            for module in parts
+            for held in (module._parameters, module._buffers)
+            for name, x in held.items()
+            if x is not None
+        )
+        self.plain = self.plain and not any(self._hooks) and all(map(_known, parts))
+
+    def unchanged(self) -> bool:
+        """Whether all is as it was: nothing replaced, moved or hooked."""
+        return (
+            all(map(operator.is_, self._now(), self._values))
+            and list(map(Tensor.data_ptr, self.weights)) == self._at
+            and not any(self._hooks)
+        )
+
+    def _now(self) -> list[Any]:
+        return list(map(dict.get, self._dicts, self._names))
+
+
+def _parts(text: LanguageModel) -> Iterator[nn.Module]:
+    """The modules whose code the native step stands for."""
+    last = text.model
+    yield from text.lm_head.modules()
+    for name, module in last.named_children():
+        if name != "layers":
+            yield from module.modules()
+    for layer in last.layers[: last.num_layers]:
+        yield from layer.modules()
+
+
+def _held(module: nn.Module) -> Iterator[tuple[dict[str, Any], str]]:
+    """The dicts and names under which a module holds its parts."""
+    for held in (module._modules, module._parameters, module._buffers):
+        for name in held:
+            yield held, name
+    if isinstance(module, MoE):
+        yield vars(module), "dispatch"
+
+
+def _known(module: nn.Module) -> bool:
+    """Whether the native step does what this module does."""
+    exact = type(module) in KINDS and "forward" not in vars(module)
+    return exact and (type(module) is not MoE or module.dispatch is moe.combine)
+
+
+def _plain(module: nn.Module, name: str, x: Tensor, dtype: torch.dtype) -> bool:
+    """Whether a weight lies in memory as the native step reads it."""
+    wide = name in FLOAT32 or isinstance(module, FLOAT32_MODULES)
+    wanted = torch.float32 if wide else dtype
+    wanted = torch.uint8 if name.endswith(("_packed", "_scale")) else wanted
+    return (
+        type(x) in choose.PLAIN
+        and dtype in choose.FLOATS
+        and x.dtype == wanted
+        and x.is_cpu
+        and x.is_contiguous()
+    )

@@ -1,0 +1,67 @@
+"""Native products against float64, dense and MXFP4, alone and in a batch."""
+
+import pytest
+import torch
+from small import gap
+
+from k3.kernels import mx
+from k3.kernels.native import product
+
+SHAPES = [(1, 1), (7, 33), (4, 96), (37, 100), (64, 512)]
+TOLERANCE = {torch.float32: 1e-6, torch.bfloat16: 6e-3}
+
+
+def draw(*shape, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(shape, generator=generator).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(("rows", "columns"), SHAPES)
+def test_a_product_is_that_of_float64(poisoned, dtype, rows, columns):
+    x, w = draw(7, columns, dtype=dtype), draw(rows, columns, dtype=dtype)
+    want = x.double() @ w.double().T
+    got = product.product(x, w)
+    assert got.dtype == dtype
+    assert gap(got, want) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(("rows", "columns"), [(3, 32), (37, 160)])
+def test_mxfp4_is_multiplied_as_decoded(poisoned, dtype, rows, columns):
+    packed, scale = mx.encode(draw(rows, columns))
+    x = draw(5, columns, dtype=dtype)
+    want = x.double() @ mx.decode(packed, scale, torch.float64).T
+    got = product.product(x, packed, scale)
+    assert gap(got, want) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_every_code_and_scale_is_exact(dtype):
+    """One row a byte pair: x picks each value alone, in turn."""
+    packed = torch.arange(256, dtype=torch.uint8).view(16, 16)
+    scale = torch.tensor([[0], [1], [120], [127], [134], [250], [254], [255]] * 2)
+    scale = scale.to(torch.uint8)
+    got = product.product(torch.eye(32, dtype=dtype), packed, scale).T
+    want = mx.decode(packed, scale, torch.float64).to(dtype)
+    # A product with NaN is NaN, also where the value was not picked.
+    whole = scale[:, 0] != 255
+    assert torch.equal(got[whole], want[whole])
+    assert got[~whole].isnan().all()
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("batch", [2, 3, 4, 7, 16])
+def test_a_row_of_a_batch_is_the_row_alone(dtype, batch):
+    x, w = draw(batch, 100, dtype=dtype), draw(13, 100, dtype=dtype)
+    packed, scale = mx.encode(draw(13, 96))
+    got, coded = product.product(x, w), product.product(x[:, :96], packed, scale)
+    for b in range(batch):
+        alone = x[b : b + 1]
+        assert torch.equal(got[b], product.product(alone, w)[0])
+        assert torch.equal(coded[b], product.product(alone[:, :96], packed, scale)[0])
+
+
+def test_nothing_of_nothing():
+    assert product.product(draw(0, 32), draw(5, 32)).shape == (0, 5)
+    assert product.product(draw(2, 32), draw(0, 32)).shape == (2, 0)
