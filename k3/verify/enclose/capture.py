@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -56,9 +57,10 @@ def results(out: Any, args: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def visit(name: str, x: Any) -> None:
-        if isinstance(x, Tensor):
-            if x.is_floating_point():
-                found[name] = x
+        if isinstance(x, np.ndarray) or (
+            isinstance(x, Tensor) and x.is_floating_point()
+        ):
+            found[name] = x
         elif isinstance(x, dict):
             for key, value in x.items():
                 visit(f"{name}.{key}", value)

@@ -5,6 +5,7 @@ first; the spec writes [K V] and windows newest first.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from k3.model.mla import MLA
 from k3.model.mlp import MLP
 from k3.model.moe import MoE
 from k3.spec import attn_res, kda, kda_layer, mla, norm, ops, situ
-from k3.verify.enclose import arbs, truth
+from k3.verify.enclose import arbs, capture, truth
+from k3.verify.enclose.ball import mapped
 from k3.verify.enclose.capture import Retrieval
 from k3.verify.enclose.truth import Routed, array, parameters
 
@@ -153,24 +155,35 @@ EQUATIONS: dict[Any, Equation] = {
 }
 
 
-def find(program: Any, args: Sequence[Any]) -> Equation | None:
-    """The equation of a program, None where the spec has none for it here.
+def find(
+    program: Any, args: Sequence[Any], equation: Any = True
+) -> Callable[[Taken], Found] | None:
+    """A program's equation on these inputs, waiting for the experts that it took.
 
-    Packed sequences and paged or uneven caches have none: run them one by one.
+    `equation` True looks the kind up; a function is one itself; False is none. Packed
+    sequences, paged or uneven caches and inputs without an entry have none.
     """
-    if program is kernel_situ.situ:
-        return _situ
-    if any(isinstance(a, tuple) for a in args[1:]):
+    if callable(equation):
+        return lambda taken: capture.results(equation(*mapped(list(args), exact)), ())
+    sizes = [x.numel() for x in args if isinstance(x, Tensor)]
+    packed = any(isinstance(a, tuple) for a in args[1:])
+    if not equation or packed or 0 in sizes or any(_apart(a) for a in args):
         return None
-    for arg in args:
-        if isinstance(arg, MLACache) and (arg.table is not None or _uneven(arg)):
-            return None
+    if program is kernel_situ.situ:
+        return partial(_situ, program, args)
     kinds = (e for kind, e in EQUATIONS.items() if isinstance(program, kind))
-    return next(kinds, None)
+    found = next(kinds, None)
+    return None if found is None else partial(found, program, args)
 
 
-def _uneven(cache: MLACache) -> bool:
-    return len(set(cache.lens)) > 1
+def exact(x: Tensor) -> Any:
+    """An input as a function over k3.spec takes it."""
+    return array(x) if x.is_floating_point() else x.numpy()
+
+
+def _apart(cache: Any) -> bool:
+    paged = isinstance(cache, MLACache) and cache.table is not None
+    return paged or (isinstance(cache, MLACache) and len(set(cache.lens)) > 1)
 
 
 def floats(x: Any) -> Any:

@@ -17,8 +17,9 @@ from k3.verify.enclose.ball import Ball, Unsupported, is_ball
 from k3.verify.enclose.choices import Choices
 from k3.verify.enclose.rounding import BITS, SLACK, Rounding
 from k3.verify.enclose.rules import RULES
+from k3.verify.enclose.rules.ring import result_dtype
 from k3.verify.exact.mode import FACTORY
-from k3.verify.exact.move import DROP, MOVES
+from k3.verify.exact.move import DROP, MOVES, accumulates
 
 SHRUNK = 1 + 2.0**-40
 """Radii are sums of positive float64 numbers: a factor covers their own rounding."""
@@ -49,9 +50,10 @@ class BallMode(TorchDispatchMode):
         m = torch.tensor(meant, dtype=torch.float64)
         r = torch.zeros_like(m)
         if rounding.declared and math.isfinite(meant):
-            narrow = rounding.wide(dtype) > 2.0**-53
-            held = float(m.float()) if narrow else meant
-            r = (m - torch.tensor([held, float(x)])).abs().max()
+            # Kernels round it to the dtype of the result, or to fp32, or not at all.
+            held = [m.to(d).double() for d in (dtype, torch.float32, torch.float64)]
+            held = held[:1] if dtype == torch.float64 else held
+            r = (m - torch.stack(held)).abs().max()
         return Ball(self, m, r, dtype)
 
     def out(
@@ -104,7 +106,8 @@ class BallMode(TorchDispatchMode):
             return self._factory(func, args, kwargs)
         inplace = name.endswith("_") and not name.startswith("_")
         base = name[:-1] if inplace and name not in RULES else name
-        if base in MOVES and base not in RULES:
+        adds = accumulates(name, args, kwargs)
+        if not adds and base not in RULES and (name in MOVES or base in MOVES):
             return self._move(func, args, kwargs)
         if base not in RULES:
             raise Unsupported(
@@ -150,7 +153,9 @@ class BallMode(TorchDispatchMode):
         r = func(*self._on(args, "r"), **self._on(kwargs, "r"))
         if func._schema.name.endswith("_"):
             return self._written(args[0], balls[-1])
-        claimed, least = balls[0].dtype, min(x.least for x in balls)
+        joins = func._schema.name.endswith(("::cat", "::stack"))
+        claimed = result_dtype(*balls) if joins else balls[0].dtype
+        least = min(x.least for x in balls)
         if isinstance(m, list | tuple):
             pairs = zip(m, r, strict=True)
             return [Ball(self, a, b, claimed, least) for a, b in pairs]

@@ -7,18 +7,19 @@ numbers: the spec's value must lie in it. Together: the machine computes the equ
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from k3 import errors
-from k3.verify.enclose import arbs, capture, equations
+from k3.verify.enclose import arbs, capture, equations, measure
 from k3.verify.enclose.ball import Ball as Tensors
 from k3.verify.enclose.ball import mapped
 from k3.verify.enclose.choices import Choices, Recorder
 from k3.verify.enclose.mode import BallMode
-from k3.verify.enclose.report import Ball, ModuleReport, Part
+from k3.verify.enclose.report import Ball, ModuleReport
 from k3.verify.enclose.rounding import BITS, LIBRARY_ULP, Rounding
 from k3.verify.exact.run import constants_are_decoded
 
@@ -33,7 +34,7 @@ def module(
     got: Mapping[str, Tensor] | Tensor | None = None,
     name: str = "",
     ulp: int = LIBRARY_ULP,
-    equation: bool = True,
+    equation: bool | Program = True,
 ) -> ModuleReport:
     """Enclose a module or function on inputs, caches included; they are not changed.
 
@@ -41,7 +42,8 @@ def module(
                the output, or all values by name as `balls` of the report names them.
                By default the program itself is run.
     ulp        accuracy of library functions, in units in the last place.
-    equation   whether to hold the spec's value against the program too.
+    equation   whether to hold the spec's value against the program too; or a function
+               over k3.spec that takes the same inputs in Arb, for your own program.
 
     Raises: RequestError for inputs that are not finite or of a dtype without a
     rounding model, Unsupported for an operation without a rule.
@@ -51,18 +53,19 @@ def module(
     machine, recorded = _machine(program, inputs)
     balls, choices = enclosed(program, inputs, rounding, recorded)
     given = machine if got is None else _given(got, balls)
-    report = ModuleReport(
-        name=name,
-        kind=getattr(program, "__name__", type(program).__name__),
-        dtype=_dtype(machine),
-        balls=balls,
-        machine=[part(n, given[n], balls[n]) for n in balls if n in given],
-        assumptions=rounding.lines(),
-    )
+    kind = getattr(program, "__name__", type(program).__name__)
+    report = ModuleReport(name=name, kind=kind, dtype=_dtype(machine), balls=balls)
+    report.machine = [measure.part(n, given[n], balls[n]) for n in balls if n in given]
     report.open, report.impossible = choices.open, choices.impossible
-    taken = _routes(report, program, choices)
-    if equation:
-        _equation(report, (program, inputs, recorded), taken, given)
+    report.assumptions = rounding.lines()
+    route = _routes(report, program, choices)
+    values = equations.find(program, inputs, equation)
+    if values is not None:
+        meaning, _ = enclosed(program, inputs, Rounding(declared=False), recorded)
+        taken = None if report.impossible else route.rows
+        with arbs.precision(PRECISION):
+            measure.equation(report, meaning, values(taken), given)
+        measure.flips(report, route.certain)
     report.seconds = time.perf_counter() - started
     return report
 
@@ -89,34 +92,6 @@ def enclosed(
     return {
         n: Ball(x.m, x.r) for n, x in made.items() if isinstance(x, Tensors)
     }, choices
-
-
-def part(name: str, got: Any, ball: Ball, loose: Any = 0.0) -> Part:
-    """How a value lies in its ball. Raises: ShapeError if it has another shape."""
-    if tuple(got.shape) != tuple(ball.m.shape):
-        raise errors.ShapeError(
-            f"{name} must have the shape of its ball, {tuple(ball.m.shape)}: got "
-            f"{tuple(got.shape)}; give what the program makes of these inputs"
-        )
-    x = torch.as_tensor(got).double()
-    gap, vacuous = (x - ball.m).abs().nan_to_num(torch.inf), ball.r.isinf()
-    allowed = ball.r + torch.as_tensor(loose, dtype=torch.float64)
-    bad = (gap > allowed) & ~vacuous
-    known, share = ball.r[~vacuous], gap / allowed
-    share = torch.where(vacuous | (gap == 0), 0.0, share)
-    flat = int(share.argmax()) if share.numel() else 0
-    at = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), share.shape))
-    return Part(
-        name=name,
-        entries=x.numel(),
-        outside=int(bad.sum()),
-        vacuous=int(vacuous.sum()),
-        radius=float(ball.r[at] if bad.any() else known.max() if len(known) else 0.0),
-        fill=float(share[at]) if share.numel() else 0.0,
-        at=at if bad.any() else (),
-        got=float(x[at]) if bad.any() else 0.0,
-        centre=float(ball.m[at]) if bad.any() else 0.0,
-    )
 
 
 def _machine(
@@ -183,39 +158,26 @@ def _check(program: Any, inputs: Sequence[Any]) -> None:
         )
 
 
-def _routes(report: ModuleReport, program: Any, choices: Choices) -> Any:
-    """Count what is certain; the experts of every row if the program routes."""
-    taken = None
-    for route in choices.routes:
-        k = min(getattr(program, "k", route.taken.shape[1]), route.taken.shape[1])
-        report.routes += len(route.taken)
-        report.certain += int(route.certain(k).sum())
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """Experts of every row, None where a program does not route; which are certain."""
+
+    rows: list[tuple[int, ...]] | None
+    certain: list[bool]
+
+
+def _routes(report: ModuleReport, program: Any, choices: Choices) -> _Route:
+    """Count what is certain; refuse what no machine takes."""
+    found, wanted = _Route(None, []), getattr(program, "k", 0)
+    # A router that meets a tie ranks twice; its last order counts.
+    for route in choices.routes[-1:] if wanted else choices.routes:
+        k = min(wanted or route.taken.shape[1], route.taken.shape[1])
+        certain = route.certain(k)
+        report.routes += len(certain)
+        report.certain += int(certain.sum())
         wrong = int((route.slack[:, :k] < 0).any(-1).sum())
         if wrong:
             report.impossible.append(f"top-k: {wrong} rows that no machine takes")
-        taken = [tuple(row) for row in route.taken[:, :k].tolist()]
-    return taken
-
-
-def _equation(
-    report: ModuleReport, run: Any, taken: Any, given: Mapping[str, Tensor]
-) -> None:
-    """The spec's values in the float64 balls of the program, and the true error."""
-    program, inputs, recorded = run
-    equation = equations.find(program, inputs)
-    if equation is None:
-        return
-    meaning, _ = enclosed(program, inputs, Rounding(declared=False), recorded)
-    report.equation = []
-    with arbs.precision(PRECISION):
-        found = equation(program, inputs, None if report.impossible else taken)
-        routed = found.pop("routed", [])
-        for name, value in found.items():
-            x, loose = (torch.as_tensor(v) for v in equations.floats(value))
-            inner = tuple(slice(n) for n in x.shape)
-            ball = Ball(meaning[name].m[inner], meaning[name].r[inner])
-            report.equation.append(part(name, x, ball, loose))
-            if name == "out" and name in given and x.numel():
-                report.error = float((given[name].double() - x).abs().max())
-    rows = (row for row, r in enumerate(routed) if r.best != r.taken)
-    report.flips = list(rows)
+        rows = [tuple(row) for row in route.taken[:, :k].tolist()]
+        found = _Route(rows, certain.tolist())
+    return found

@@ -18,7 +18,7 @@ class Ball:
         return bool((((x.double() - self.m).abs() <= self.r) | self.r.isinf()).all())
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """One value of a module: how the machine's, or the equation's, lies in its ball.
 

@@ -80,19 +80,24 @@ class Scene:
     running: Model
     calls: list[Call]
     balls: list[Any]
+    equations: list[Any]
+    """True where enclose knows the module's equation."""
 
 
-def _kernels() -> Iterator[Call]:
-    """The two mutants that the decoder does not reach run on kernels alone."""
+def _kernels() -> Iterator[tuple[Call, Any]]:
+    """What the decoder does not reach: two kernels alone, and their equations."""
     for on in ("steep", "passes"):
         it = checks.pair(on)
         given = {n: x.float() for n, x in it.inputs.items()}
-        names, program = list(given), it.program
+        yield (
+            Call(on, by_position(it.program, given), tuple(given.values())),
+            by_position(it.reference, given),
+        )
 
-        def positional(*args: Any, names: Any = names, program: Any = program) -> Any:
-            return program(**dict(zip(names, args, strict=True)))
 
-        yield Call(on, positional, tuple(given.values()))
+def by_position(function: Any, names: Any) -> Any:
+    """A function of names, called with their values in order."""
+    return lambda *values: function(**dict(zip(names, values, strict=True)))
 
 
 @cache
@@ -100,9 +105,11 @@ def scene(std: float, dtype: str, seed: int = 0) -> Scene:
     """The shipped program with its balls."""
     running = model(std, DTYPES[dtype], seed)
     with small_tiles():
-        calls = [*run(running), *_kernels()]
+        modules, kernels = run(running), list(_kernels())
+        calls = [*modules, *(call for call, _ in kernels)]
         balls = [enclosed(c) for c in calls]
-    return Scene(running, calls, balls)
+    equations = [True] * len(modules) + [e for _, e in kernels]
+    return Scene(running, calls, balls, equations)
 
 
 def enclosed(call: Call) -> Any:
@@ -155,10 +162,11 @@ def outside(mutant: Mutant, at: Scene) -> str:
 
 def report(mutant: Mutant, at: Scene) -> Any:
     """What enclose says of the first module that the mutant changes, its own ball."""
-    before = [made(call) for call in at.calls]
+    with small_tiles():
+        before = [made(call) for call in at.calls]
     with mutated(mutant, at.running):
-        for call, right in zip(at.calls, before, strict=True):
+        for call, right, how in zip(at.calls, before, at.equations, strict=True):
             now = made(call)
             if any(not torch.equal(now[n], right[n]) for n in now):
-                return enclose.module(call.program, *call.args, name=call.name)
+                return enclose.module(call.program, *call.args, equation=how)
     return None

@@ -206,6 +206,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "gelu": _gelu,
     "_softmax": _softmax,
     "softmax": _softmax,
+    "_safe_softmax": _softmax,
     "logsumexp": _logsumexp,
     "logaddexp": _logaddexp,
     "linalg_vector_norm": _norm,

@@ -35,10 +35,18 @@ def result_dtype(*parts: Any) -> torch.dtype:
 def pair(run: Any, a: Any, b: Any) -> tuple[Ball, Ball, torch.dtype]:
     """Both operands as balls, and the dtype of their result."""
     claimed = result_dtype(a, b)
-    x, y = (
-        run.lift(v) if isinstance(v, Tensor) else run.scalar(v, claimed) for v in (a, b)
-    )
-    return x, y, claimed
+    return operand(run, a, claimed), operand(run, b, claimed), claimed
+
+
+def operand(run: Any, x: Any, dtype: torch.dtype) -> Ball:
+    """A number, or a tensor as an operation of this dtype takes it."""
+    if not isinstance(x, Tensor):
+        return run.scalar(x, dtype)
+    if not isinstance(x, Ball) and x.dim() == 0 and x.dtype == torch.float64:
+        # A Python number that torch has wrapped.
+        return run.scalar(x.item(), dtype)
+    lifted = run.lift(x, dtype)
+    return cast(run, lifted, dtype) if BITS[lifted.dtype] > BITS[dtype] else lifted
 
 
 def add(run: Any, a: Any, b: Any) -> Ball:
