@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from k3.kernels import situ as kernel_situ
@@ -18,11 +19,13 @@ from k3.model.linear import RMSNorm
 from k3.model.mla import MLA
 from k3.model.mlp import MLP
 from k3.model.moe import MoE
-from k3.spec import attn_res, kda, kda_layer, mla, norm, ops, situ
+from k3.model.vision import Block, PatchEmbed, Projector, ViTNorm
+from k3.spec import attn_res, kda, kda_layer, mla, norm, ops, situ, vision
 from k3.verify.enclose import arbs, capture, truth
 from k3.verify.enclose.ball import mapped
 from k3.verify.enclose.capture import Retrieval
 from k3.verify.enclose.truth import Routed, array, parameters
+from k3.verify.exact.pairs.layout import by_sequence
 
 Found = dict[str, Any]
 Taken = list[tuple[int, ...]] | None
@@ -144,6 +147,36 @@ def _mla(module: Any, args: Sequence[Any], taken: Taken) -> Found:
     return found
 
 
+def _vit_norm(module: Any, args: Sequence[Any], taken: Taken) -> Found:
+    w, eps = array(module.weight), torch.finfo(args[0].dtype).eps
+    return {"out": _rows(lambda x: norm.rms_norm(x, w, eps), args[0])}
+
+
+def _patch_embed(module: Any, args: Sequence[Any], taken: Taken) -> Found:
+    pixels, grids = array(args[0]), args[1]
+    weights = {f"patch_embed.{n}": w for n, w in parameters(module).items()}
+    items = [pixels[at] for at in by_sequence([t * h * w for t, h, w in grids])]
+    pairs = zip(items, grids, strict=True)
+    return {"out": ops.concat([vision.embed(weights, x, g) for x, g in pairs])}
+
+
+def _block(module: Any, args: Sequence[Any], taken: Taken) -> Found:
+    x, grids, weights = array(args[0]), args[1], parameters(module)
+    eps = torch.finfo(args[0].dtype).eps
+    how: vision.Attention = "divided" if module.divided else "joint"
+    places = by_sequence([t * h * w for t, h, w in grids])
+    made = [
+        vision.block(weights, x[at], g, heads=module.heads, attention=how, eps=eps)
+        for at, g in zip(places, grids, strict=True)
+    ]
+    return {"out": ops.concat(made)}
+
+
+def _projector(module: Any, args: Sequence[Any], taken: Taken) -> Found:
+    eps = module.post_norm.eps
+    return {"out": vision.project(parameters(module), array(args[0]), eps)}
+
+
 EQUATIONS: dict[Any, Equation] = {
     RMSNorm: _rms_norm,
     nn.Linear: _linear,
@@ -152,6 +185,10 @@ EQUATIONS: dict[Any, Equation] = {
     MoE: _moe,
     KDA: _kda,
     MLA: _mla,
+    ViTNorm: _vit_norm,
+    PatchEmbed: _patch_embed,
+    Block: _block,
+    Projector: _projector,
 }
 
 

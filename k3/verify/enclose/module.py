@@ -140,6 +140,11 @@ def _check(program: Any, inputs: Sequence[Any]) -> None:
     tensors = _floats(inputs)
     weights = program.parameters() if isinstance(program, torch.nn.Module) else ()
     for t in [*tensors, *weights]:
+        if t.device.type != "cpu":
+            raise errors.RequestError(
+                f"balls are computed on the CPU: got a tensor on {t.device}; enclose a "
+                "copy of the module there, and give what the device made as got="
+            )
         if t.dtype not in BITS:
             known = ", ".join(str(d).removeprefix("torch.") for d in BITS)
             raise errors.RequestError(

@@ -31,12 +31,12 @@ def run(
     equation   whether those are held against the spec's value as well.
     ulp        accuracy of library functions, in units in the last place.
 
-    Raises: RequestError for no tokens, weights that are not finite, or more than one
-    sequence; ShapeError for tokens that the model has not.
+    Raises: RequestError for no tokens, more than one sequence, unknown tokens, weights
+    that are not finite, or a model that is not on the CPU.
     """
     started = time.perf_counter()
     ids = _tokens(tokens)
-    _finite(model)
+    _check(model)
     row = torch.tensor([ids], device=model.device)
     taps: dict[str, Tensor] = {}
     with capture.calls(model) as made:
@@ -72,7 +72,12 @@ def _tokens(tokens: Sequence[int] | Tensor) -> list[int]:
     return flat
 
 
-def _finite(model: Model) -> None:
+def _check(model: Model) -> None:
+    if model.device.type != "cpu":
+        raise errors.RequestError(
+            f"enclose runs on the CPU: got a model on {model.device}; load it with "
+            "--device cpu, or enclose its modules with what the device made as got="
+        )
     for name, p in model.named_parameters():
         if not bool(torch.isfinite(p).all()):
             raise errors.RequestError(

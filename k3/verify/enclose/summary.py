@@ -7,8 +7,8 @@ from typing import Any
 from k3.verify.enclose.report import ModuleReport, plain
 
 USELESS = (
-    "a ball over the whole program is useless (its radius is infinite after a few "
-    "layers): balls are per module, the error of the logits is measured"
+    "a ball over the whole program is useless (infinite in the second layer of the "
+    "shipped model): balls are per module, the error of the logits is measured"
 )
 
 

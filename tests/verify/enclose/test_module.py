@@ -166,6 +166,14 @@ def test_inputs_without_a_rounding_model_are_refused():
         enclose.module(lambda x: x.shape, draw(2))
 
 
+def test_another_device_is_refused():
+    norm = RMSNorm(7, 1e-5, torch.float32)
+    with pytest.raises(RequestError, match="on the CPU: got a tensor on meta"):
+        enclose.module(norm, torch.zeros(2, 7, device="meta"))
+    with pytest.raises(RequestError, match="runs on the CPU: got a model on meta"):
+        enclose.run(kills.model(0.3, torch.float32).to("meta"), [1])
+
+
 def test_values_of_another_shape_or_name_are_refused():
     norm, x = RMSNorm(7, 1e-5, torch.float32), draw(2, 7)
     with pytest.raises(ShapeError, match=r"shape of its ball, \(2, 7\): got \(7,\)"):

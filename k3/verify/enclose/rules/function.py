@@ -9,7 +9,7 @@ from torch import Tensor
 
 from k3.verify.enclose.ball import Ball, Unsupported
 from k3.verify.enclose.rounding import gamma
-from k3.verify.enclose.rules.ring import axes, mul, sub
+from k3.verify.enclose.rules.ring import axes, mul, square, sub
 
 SILU_SLOPE = 1.1
 """The largest slope of x sigmoid(x) is 1.0998."""
@@ -184,18 +184,40 @@ def _norm(
     return run.out(m, moved, x.dtype, rel, least=0.0)
 
 
+def power(run: Any, base: float, x: Any) -> Ball:
+    """base^x of a positive number and a ball."""
+    x = run.lift(x)
+    m = base**x.m
+    r = m * torch.expm1(abs(math.log(base)) * x.r)
+    rel = run.rounding.library(x.dtype) + 2.0**-50 * abs(math.log(base)) * x.m.abs()
+    return run.out(m, r, x.dtype, rel, least=0.0)
+
+
+def _pow(run: Any, func: Any, x: Any, exponent: Any) -> Ball:
+    """x^2, x^3, or a positive number to the power of a ball."""
+    if not isinstance(x, Tensor) and float(x) > 0:
+        return power(run, float(x), exponent)
+    if exponent == 2:
+        return square(run, x)
+    if exponent == 3:
+        return mul(run, square(run, x), x)
+    raise Unsupported(f"{func}: balls have the powers 2 and 3 only: got {exponent}")
+
+
 def _wave(op: Callable[[Tensor], Tensor]) -> Callable[..., Ball]:
     def rule(run: Any, func: Any, x: Any) -> Ball:
         x = run.lift(x)
         # The library errs relative to its value or, near a zero, to the argument.
-        lost = run.rounding.library(x.dtype)
-        return run.out(op(x.m), x.r.clamp(max=2.0) + lost, x.dtype, lost)
+        rel = run.rounding.library(x.dtype)
+        lost = rel + 2.0**-52 * x.m.abs()
+        return run.out(op(x.m), x.r.clamp(max=2.0) + lost, x.dtype, rel)
 
     return rule
 
 
 RULES: dict[str, Callable[..., Any]] = {
     "exp": lambda run, func, x: exp(run, x),
+    "pow": _pow,
     "expm1": lambda run, func, x: sub(run, exp(run, x), 1.0),
     "sigmoid": lambda run, func, x: sigmoid(run, x),
     "tanh": lambda run, func, x: tanh(run, x),

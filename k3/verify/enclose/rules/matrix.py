@@ -92,6 +92,16 @@ def _solve_triangular(
     return solve(run, A, B)
 
 
+def _bilinear(run: Any, func: Any, x: Any, size: Any, **given: Any) -> Ball:
+    """Bilinear stretch: weights of four neighbours, themselves computed in fp32."""
+    x = run.lift(x)
+    m, r = func(x.m, size, **given), func(x.r, size, **given)
+    u = run.rounding.wide(x.dtype)
+    largest = (x.m.abs() + x.r).amax((-2, -1), keepdim=True)
+    places = sum(x.shape[-2:]) + sum(m.shape[-2:])
+    return run.out(m, r + (8 + 4 * places) * u * largest, x.dtype)
+
+
 RULES: dict[str, Callable[..., Any]] = {
     "mm": lambda run, func, a, b: matmul(run, a, b),
     "bmm": lambda run, func, a, b: matmul(run, a, b),
@@ -101,4 +111,5 @@ RULES: dict[str, Callable[..., Any]] = {
     "addmm": _addmm,
     "baddbmm": _addmm,
     "linalg_solve_triangular": _solve_triangular,
+    "upsample_bilinear2d": _bilinear,
 }

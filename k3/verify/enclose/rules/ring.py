@@ -154,14 +154,6 @@ def _addcmul(
     return add(run, s, product if value == 1 else mul(run, product, value))
 
 
-def _pow(run: Any, func: Any, x: Any, exponent: Any) -> Ball:
-    if exponent == 2:
-        return square(run, x)
-    if exponent == 3:
-        return mul(run, square(run, x), x)
-    raise Unsupported(f"{func}: balls have the powers 2 and 3 only: got {exponent}")
-
-
 def _div(run: Any, func: Any, a: Any, b: Any, *, rounding_mode: Any = None) -> Ball:
     if rounding_mode is not None:
         raise Unsupported(f"{func} rounds to whole numbers: balls have no such rule")
@@ -214,7 +206,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "div": _div,
     "reciprocal": lambda run, func, x: div(run, torch.ones((), dtype=x.dtype), x),
     "square": lambda run, func, x: square(run, x),
-    "pow": _pow,
     "addcmul": _addcmul,
     "sum": _sum,
     "mean": _sum,

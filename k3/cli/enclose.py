@@ -1,0 +1,42 @@
+"""`k3 verify enclose`: what rounding does to a run of a checkpoint."""
+
+from collections.abc import Sequence
+
+from k3.cli import loading, output
+from k3.errors import RequestError
+
+CHECK_FAILED = 1
+
+
+def enclose(
+    loaded: loading.Loaded,
+    drawn: Sequence[int],
+    texts: Sequence[str] | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Enclose a run on one text, or on drawn tokens; exit 1 where a module is outside.
+
+    A flipped route is printed and is no failure.
+    """
+    ids = tokens(loaded, texts) if texts else list(drawn)
+    from k3.verify import enclose as engine
+
+    report = engine.run(loaded.model, ids)
+    if as_json:
+        output.json_value(report.to_dict())
+    else:
+        print("\n".join(engine.lines(report)))
+    return 0 if report else CHECK_FAILED
+
+
+def tokens(loaded: loading.Loaded, texts: Sequence[str]) -> list[int]:
+    """The token ids of the one text that is run."""
+    if len(texts) > 1:
+        raise RequestError(
+            f"verify enclose runs one text: got {len(texts)}; give --prompt once"
+        )
+    ids = loaded.encode(texts[0])
+    if not ids:
+        raise RequestError("verify enclose needs a text of a token or more: got none")
+    return ids
