@@ -21,6 +21,7 @@ from k3.kernels.native import library
 NAMES = ("torch", "native", "fla")
 PLAIN = (Tensor, torch.nn.Parameter)
 FLOATS = (torch.float32, torch.bfloat16)
+SINGLE = (torch.float32,)
 
 _asked: list[str | None] = []
 _native: bool | None = None
@@ -49,17 +50,35 @@ def use(name: str | None) -> Iterator[None]:
         _native = None
 
 
-def native(*tensors: Tensor) -> bool:
-    """Whether the native form takes these: plain fp32 or bf16 on the CPU, no mode.
+def native(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
+    """Whether the native form takes these: plain tensors on the CPU, and no mode.
 
-    A caller whose kernel has no backward pass also asks `recorded`.
+    A caller whose kernel has no backward pass also asks `recorded`. Never while
+    torch.compile traces: see `traced`.
     """
+    if torch.compiler.is_compiling():
+        return False
+    if not ready() or _watched():
+        return False
+    return all(type(x) in PLAIN and x.is_cpu and x.dtype in dtypes for x in tensors)
+
+
+def traced(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
+    """Whether torch.compile is tracing and should see the native operator."""
+    return (
+        torch.compiler.is_compiling()
+        and ready()
+        and all(x.device.type == "cpu" and x.dtype in dtypes for x in tensors)
+    )
+
+
+@torch.compiler.assume_constant_result
+def ready() -> bool:
+    """Whether native kernels are there and not switched off."""
     global _native
     if _native is None:
         _native = asked() in (None, "native") and library.load() is not None
-    if not _native or _watched():
-        return False
-    return all(type(x) in PLAIN and x.is_cpu and x.dtype in FLOATS for x in tensors)
+    return _native
 
 
 def recorded(*tensors: Tensor) -> bool:
@@ -82,7 +101,6 @@ def _watched() -> bool:
         torch._C._len_torch_dispatch_stack()
         or torch._C._functorch.peek_interpreter_stack() is not None
         or torch.autograd.forward_ad._current_level >= 0
-        or torch.compiler.is_compiling()
     )
 
 

@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from k3.kernels import precision, tiles
+from k3.kernels import choose, precision, tiles
+from k3.kernels.native import kda as native
 
 TILE = 16
 """Tokens of a tile: at the gate floor of -5 they decay by exp(-80), still in fp32."""
@@ -54,6 +55,9 @@ def step(
     the transpose of the paper's. q carries its scale.
     Matches: spec.kda.update and spec.kda.read.
     """
+    done = _natively((q, k, v, g, beta, state), (1,) * q.shape[0])
+    if done is not None:
+        return done
     decayed = state * g.exp().unsqueeze(-2)
     error = (v - (decayed @ k.unsqueeze(-1)).squeeze(-1)) * beta.unsqueeze(-1)
     state = torch.addcmul(decayed, error.unsqueeze(-1), k.unsqueeze(-2))
@@ -104,6 +108,9 @@ def chunk(
     Cost: about 6 T H V K + 2 T H C (K + V) multiply-adds.
     Matches: spec.kda.chunk (fp32 1e-5 relative).
     """
+    done = _natively((q, k, v, g, beta, state), lens)
+    if done is not None:
+        return done
     layout = tiles.tile(lens, TILE, q.device)
     qt, kt, vt, gt, bt = (_tiled(x, layout) for x in (q, k, v, g, beta.unsqueeze(-1)))
     G = gt.cumsum(-2)  # [N H C K]
@@ -123,6 +130,20 @@ def chunk(
     own = (qt * kt).sum(-1, keepdim=True) * new
     out = read + own + queries.tril(-1) @ new
     return _scatter([out.transpose(1, 2).flatten(0, 1)], v, layout), final
+
+
+def _natively(
+    given: tuple[Tensor, ...], lens: tuple[int, ...]
+) -> tuple[Tensor, Tensor] | None:
+    """The same by the kernel of kda.cpp, where it takes q, k, v, g, beta, state."""
+    if choose.native(*given, dtypes=choose.SINGLE):
+        *tokens, state = given
+        record = choose.recorded(*given)
+        return native.chunk(*tokens, state=state, lens=lens, record=record)
+    if choose.traced(*given, dtypes=choose.SINGLE):
+        out, final, _ = native.operator(*given, list(lens))
+        return out, final
+    return None
 
 
 def _within(tile: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor]:

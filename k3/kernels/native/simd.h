@@ -66,11 +66,17 @@ inline void store_part(T* p, vec x, int64_t n) {
 }
 
 inline float sum(vec x) {
-    float lanes[W];
-    std::memcpy(lanes, &x, sizeof lanes);
-    for (int half = W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-    return lanes[0];
+#if defined(__AVX512F__)
+    x += __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15);
+    x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif defined(__AVX2__)
+    x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
+    x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 4, 5, 6, 7);
+#else
+    x += __builtin_shufflevector(x, x, 2, 3, 0, 1);
+#endif
+    return x[0] + x[1];
 }
 
 // Calls f(i, n) over a row in vectors: n == W but for the last, shorter one.
@@ -88,14 +94,16 @@ inline void store_n(T* p, vec x, int64_t n) {
     else store_part(p, x, n);
 }
 
-// e^x: relative error below 2e-7; 0 below -87.3 (no denormals), +inf above 88.7.
-inline vec exp(vec x) {
-    vec low = broadcast(-87.3f), high = broadcast(88.72f);
-    vec y = x < low ? low : x;
-    y = y > high ? high : y;
-    const float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-    vec n = (y * 1.44269504088896341f + magic) - magic;
-    vec r = y - n * 0.693359375f;
+inline bool all(ivec mask) {
+    return sum(__builtin_convertvector(mask, vec)) == -static_cast<float>(W);
+}
+
+// e^x for |x| within the range of normal numbers: relative error below 2e-7.
+inline vec exp_inside(vec x) {
+    // Adding 1.5 * 2^23 rounds to an integer n, which then stands in the last bits.
+    vec shifted = x * 1.44269504088896341f + 12582912.0f;
+    vec n = shifted - 12582912.0f;
+    vec r = x - n * 0.693359375f;
     r = r + n * 2.12194440e-4f;
     vec p = broadcast(1.9875691500e-4f);
     p = p * r + 1.3981999507e-3f;
@@ -103,15 +111,26 @@ inline vec exp(vec x) {
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    // 2^n in two factors: 2^128 alone would be infinite.
-    ivec half = __builtin_convertvector(n, ivec) >> 1;
-    ivec rest = __builtin_convertvector(n, ivec) - half;
-    vec scaled = p * (vec)((half + 127) << 23) * (vec)((rest + 127) << 23);
-    vec none = {};
-    scaled = x < low ? none : scaled;
-    scaled = x > high ? broadcast(__builtin_inff()) : scaled;
-    return x == x ? scaled : x;
+    p = (p * r) * r + (r + 1.0f);
+    return (vec)((ivec)p + ((ivec)shifted << 23));
+}
+
+// e^x: 0 below -87.3 (no denormals), +inf above 88, NaN where x is.
+inline vec exp(vec x) {
+    vec low = broadcast(-87.3f), high = broadcast(88.0f), none = {};
+    vec y = x < low ? low : x;
+    y = y > high ? high : y;
+    vec e = exp_inside(y);
+    e = x < low ? none : e;
+    e = x > high ? broadcast(__builtin_inff()) : e;
+    return x == x ? e : x;
+}
+
+// e^x for x <= 0: what `exp` says there, and NaN where x is.
+inline vec exp_down(vec x) {
+    vec low = broadcast(-87.3f), none = {};
+    vec e = exp_inside(x < low ? low : x);
+    return x < low ? none : e;
 }
 
 inline vec sigmoid(vec x) { return 1.0f / (1.0f + exp(-x)); }

@@ -1,0 +1,186 @@
+"""Kimi Delta Attention natively: kernels.kda.chunk and step, with gradients."""
+
+from array import array
+from functools import lru_cache
+from struct import Struct
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from k3 import errors
+from k3.kernels.native import library
+
+CALL, BACK = Struct("25q"), Struct("33q")
+"""The fields of `Call` in kda.h and of `Back` in kda_backward.cpp, in their order."""
+
+
+def chunk(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    g: Tensor,
+    beta: Tensor,
+    *,
+    state: Tensor,
+    lens: tuple[int, ...],
+    record: bool,
+) -> tuple[Tensor, Tensor]:
+    """Return kernels.kda.chunk of fp32 tensors; with `record`, autograd can follow."""
+    if record:
+        return Recorded.apply(q, k, v, g, beta, state, lens)
+    out, final, _ = run((q, k, v, g, beta), state, lens, kept=False)
+    return out, final
+
+
+def run(
+    tokens: tuple[Tensor, ...], state: Tensor, lens: tuple[int, ...], *, kept: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """(readouts, final states, each token's v - S' k if kept) of q, k, v, g, beta."""
+    check(tokens, state, lens)
+    q, k, v, g = map(rows, tokens[:4])
+    state = state.contiguous()
+    out, final = (
+        torch.empty_like(v, memory_format=torch.contiguous_format),
+        torch.empty_like(state),
+    )
+    missed = torch.empty_like(out) if kept else None
+    call = CALL.pack(
+        *heads(q),
+        *heads(k),
+        *heads(v),
+        *heads(g),
+        *heads(tokens[4]),
+        state.data_ptr(),
+        final.data_ptr(),
+        out.data_ptr(),
+        0 if missed is None else missed.data_ptr(),
+        *sizes(k, v, lens),
+    )
+    library.function("k3_kda", "p")(call)
+    return out, final, missed
+
+
+def run_backward(
+    saved: tuple[Tensor, ...], d_out: Tensor, d_final: Tensor, lens: tuple[int, ...]
+) -> tuple[Tensor, ...]:
+    """Gradients of q, k, v, g, beta and state; `saved` is these and what run kept."""
+    q, k, v, g = map(rows, saved[:4])
+    beta, state, missed = saved[4:]
+    state, d_final, d_out = state.contiguous(), d_final.contiguous(), rows(d_out)
+    like = (q, k, v, g, beta, state)
+    grads = tuple(
+        torch.empty_like(x, memory_format=torch.contiguous_format) for x in like
+    )
+    inputs = (q, k, v, g, beta, d_out)
+    call = BACK.pack(
+        *(number for x in inputs for number in heads(x)),
+        *(x.data_ptr() for x in (state, missed, d_final, *grads)),
+        *sizes(k, v, lens),
+    )
+    library.function("k3_kda_backward", "p")(call)
+    return grads
+
+
+class Recorded(torch.autograd.Function):
+    """The native chunk form with its backward pass, which has no gradient itself."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
+        """Run q, k, v, g, beta, state over lens."""
+        *tokens, state, lens = args
+        out, final, missed = run(tuple(tokens), state, lens, kept=True)
+        ctx.save_for_backward(*tokens, state, missed)
+        ctx.lens = lens
+        return out, final
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor, d_final: Tensor) -> tuple[Any, ...]:
+        """Return the gradients of the six tensors."""
+        grads = run_backward(ctx.saved_tensors, d_out, d_final, ctx.lens)
+        return (*grads, None)
+
+
+@torch.library.custom_op("k3::kda", mutates_args=())
+def operator(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    g: Tensor,
+    beta: Tensor,
+    state: Tensor,
+    lens: list[int],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The chunk form as torch.compile sees it: `run` as one operator."""
+    out, final, missed = run((q, k, v, g, beta), state, tuple(lens), kept=True)
+    assert missed is not None
+    return out, final, missed
+
+
+@operator.register_fake
+def _(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *rest: Any) -> Any:
+    return torch.empty_like(v), torch.empty_like(rest[0]), torch.empty_like(v)
+
+
+@torch.library.custom_op("k3::kda_backward", mutates_args=())
+def operator_backward(
+    saved: list[Tensor], d_out: Tensor, d_final: Tensor, lens: list[int]
+) -> list[Tensor]:
+    """The gradients as torch.compile sees them: `run_backward` as one operator."""
+    return list(run_backward(tuple(saved), d_out, d_final, tuple(lens)))
+
+
+@operator_backward.register_fake
+def _(saved: list[Tensor], *rest: Any) -> list[Tensor]:
+    return [torch.empty_like(x) for x in saved[:6]]
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs[:6], output[2])
+    ctx.lens = inputs[6]
+
+
+def _pull(ctx: Any, d_out: Tensor, d_final: Tensor, _: Any) -> tuple[Any, ...]:
+    found = operator_backward(list(ctx.saved_tensors), d_out, d_final, ctx.lens)
+    return (*found, None)
+
+
+operator.register_autograd(_pull, setup_context=_save)
+
+
+def rows(x: Tensor) -> Tensor:
+    """Return x with its last axis side by side in memory."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def heads(x: Tensor) -> tuple[int, int, int]:
+    """Where x [T H ...] is: its address, and the distance of tokens and of heads."""
+    return x.data_ptr(), x.stride(0), x.stride(1)
+
+
+def sizes(k: Tensor, v: Tensor, lens: tuple[int, ...]) -> tuple[int, ...]:
+    """Address of the lengths, their number, heads, key, value and threads."""
+    address = lengths(lens).buffer_info()[0]
+    _, H, V = v.shape
+    return address, len(lens), H, k.shape[2], V, torch.get_num_threads()
+
+
+@lru_cache(maxsize=256)
+def lengths(lens: tuple[int, ...]) -> "array[int]":
+    """Return the lengths as the kernel reads them."""
+    return array("q", lens)
+
+
+def check(tokens: tuple[Tensor, ...], state: Tensor, lens: tuple[int, ...]) -> None:
+    """Refuse what would be read past its end. Raises: ShapeError."""
+    q, k, v, g, beta = (x.shape for x in tokens)
+    T, H, K = k
+    fits = q == k == g and v[:2] == beta == k[:2] and sum(lens) == T
+    if not fits or state.shape != (len(lens), H, v[2], K) or min(lens, default=0) < 0:
+        raise errors.ShapeError(
+            "KDA takes q, k, g [T H K], v [T H V], beta [T H], state [S H V K] and S "
+            f"lengths that add up to T: got {[tuple(x.shape) for x in tokens]}, "
+            f"{tuple(state.shape)} and lengths {lens}; pass one length a sequence"
+        )
