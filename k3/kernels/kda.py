@@ -141,7 +141,7 @@ def _natively(
         record = choose.recorded(*given)
         return native.chunk(*tokens, state=state, lens=lens, record=record)
     if choose.traced(*given, dtypes=choose.SINGLE):
-        out, final, _ = native.operator(*given, list(lens))
+        out, final, _ = native.operator(list(given), list(lens))
         return out, final
     return None
 

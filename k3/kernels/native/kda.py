@@ -104,24 +104,18 @@ class Recorded(torch.autograd.Function):
 
 
 @torch.library.custom_op("k3::kda", mutates_args=())
-def operator(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    g: Tensor,
-    beta: Tensor,
-    state: Tensor,
-    lens: list[int],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The chunk form as torch.compile sees it: `run` as one operator."""
-    out, final, missed = run((q, k, v, g, beta), state, tuple(lens), kept=True)
+def operator(given: list[Tensor], lens: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """The chunk form as torch.compile sees it: `run` of q, k, v, g, beta, state."""
+    *tokens, state = given
+    out, final, missed = run(tuple(tokens), state, tuple(lens), kept=True)
     assert missed is not None
     return out, final, missed
 
 
 @operator.register_fake
-def _(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *rest: Any) -> Any:
-    return torch.empty_like(v), torch.empty_like(rest[0]), torch.empty_like(v)
+def _(given: list[Tensor], lens: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    v, state = given[2], given[5]
+    return torch.empty_like(v), torch.empty_like(state), torch.empty_like(v)
 
 
 @torch.library.custom_op("k3::kda_backward", mutates_args=())
@@ -133,18 +127,20 @@ def operator_backward(
 
 
 @operator_backward.register_fake
-def _(saved: list[Tensor], *rest: Any) -> list[Tensor]:
+def _(
+    saved: list[Tensor], d_out: Tensor, d_final: Tensor, lens: list[int]
+) -> list[Tensor]:
     return [torch.empty_like(x) for x in saved[:6]]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:6], output[2])
-    ctx.lens = inputs[6]
+    ctx.save_for_backward(*inputs[0], output[2])
+    ctx.lens = inputs[1]
 
 
 def _pull(ctx: Any, d_out: Tensor, d_final: Tensor, _: Any) -> tuple[Any, ...]:
-    found = operator_backward(list(ctx.saved_tensors), d_out, d_final, ctx.lens)
-    return (*found, None)
+    saved = list(ctx.saved_tensors)
+    return operator_backward(saved, d_out, d_final, ctx.lens), None
 
 
 operator.register_autograd(_pull, setup_context=_save)
