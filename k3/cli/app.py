@@ -24,7 +24,10 @@ from k3.cli import (
     inspect,
     output,
     prove,
+    serve,
     train,
+    vectors,
+    verify,
 )
 from k3.errors import K3Error
 
@@ -39,8 +42,11 @@ app = typer.Typer(
 )
 app.command("generate")(generate.generate)
 app.command("chat")(chat.chat)
+app.command("serve", cls=serve.ServeCommand)(serve.serve)
 app.command("inspect")(inspect.inspect)
 app.command("compare")(compare.compare)
+app.command("verify")(verify.verify)
+app.command("vectors")(vectors.vectors)
 app.command("convert")(convert.convert)
 app.command("train")(train.train)
 app.command("prove")(prove.prove)

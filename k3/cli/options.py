@@ -26,6 +26,9 @@ RECIPE_KEYS = (
     "window",
 )
 
+# k3.verify.refine.CLAIMS.
+CLAIMS = ("stream", "chunk", "cache", "spec", "context", "quant")
+
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A checkpoint folder, or tiny.")
 ]
@@ -111,7 +114,7 @@ IgnoreEos = Annotated[
 ModelAndGolden = Annotated[
     list[str],
     typer.Argument(
-        metavar="[MODEL] GOLDEN.npz",
+        metavar="[MODEL|OP] GOLDEN.npz|URL|module:function",
         help="MODEL may be left out, or -, if the file names its weights by salt.",
     ),
 ]
@@ -175,3 +178,37 @@ Dot = Annotated[bool, typer.Option("--dot", help="Print a Graphviz digraph.")]
 Latex = Annotated[bool, typer.Option("--latex", help="Print an aligned display.")]
 Run = Annotated[bool, typer.Option("--run", help="Evaluate at small random inputs.")]
 DrawSeed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
+# Of verify, vectors and compare.
+Claim = Annotated[
+    str,
+    typer.Argument(metavar="CLAIM", help=f"{', '.join(CLAIMS)}, or all of them."),
+]
+ModelOrTiny = Annotated[
+    str, typer.Argument(metavar="[MODEL]", help="A checkpoint folder, or tiny.")
+]
+CheckedTokens = Annotated[
+    int,
+    typer.Option(
+        "--tokens",
+        metavar="N",
+        parser=settings.tokens("--tokens"),
+        help="Length of the sequence that is run.",
+    ),
+]
+Exact = Annotated[
+    bool,
+    typer.Option(help="Decide equality in exact arithmetic too."),
+]
+Words = Annotated[
+    list[str],
+    typer.Argument(metavar="list | export OP|MODEL DIR", help="What to do."),
+]
+VectorDtype = Annotated[
+    str, typer.Option(help="float64, float32 or bfloat16: of inputs and outputs.")
+]
+Signature = Annotated[
+    str,
+    typer.Option(
+        "--as", help="Whose signature the function has: k3, fla, transformers."
+    ),
+]

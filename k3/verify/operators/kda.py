@@ -84,7 +84,7 @@ READINGS = (
         changed(g=lambda g: g / math.log(2)),
     ),
     Reading("passing -g: g is read as a rate of decay", changed(g=torch.neg)),
-    Reading("passing queries without K^-1/2: the query scale is applied twice", _scaled),
+    Reading("passing q without K^-1/2: the query scale is applied twice", _scaled),
     Reading("multiplying the query by K^-1/2 once more: it divides it out", _unscaled),
     Reading(
         "passing logit(beta): it takes the sigmoid of beta itself",

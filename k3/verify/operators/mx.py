@@ -1,5 +1,6 @@
 """MXFP4: bytes to values and back, compared bit for bit."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ def _encoded(x: Any) -> Any:
     return np.array(packed, dtype=np.uint8), np.array(scale, dtype=np.uint8)
 
 
-def _fraction(x: float) -> Any:
-    return spec.Fraction(float(x))
+def _fraction(x: float) -> Fraction:
+    return Fraction(float(x))
 
 
 def _nibbles(packed: Tensor) -> Tensor:

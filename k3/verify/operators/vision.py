@@ -56,8 +56,8 @@ def _draw_attention(draw: Shadows) -> Values:
 
 
 def _attend(x: Tensor, wqkv: Tensor, wo: Tensor, turn: Tensor) -> Tensor:
-    both: Any = [partial(nn.functional.linear, weight=w) for w in (wqkv, wo)]
-    return vision.attend(x[None], *both, HEADS, turn)[0]
+    both: list[Any] = [partial(nn.functional.linear, weight=w) for w in (wqkv, wo)]
+    return vision.attend(x[None], both[0], both[1], HEADS, turn)[0]
 
 
 def _attended(x: Any, wqkv: Any, wo: Any, turn: Any) -> Any:

@@ -52,7 +52,8 @@ def _array(value: Any) -> Array:
 def save(folder: Path, file: str, values: Mapping[str, Array]) -> None:
     """Write one npz file; keys with dots are kept as they are."""
     with (folder / file).open("wb") as stream:
-        np.savez(stream, **dict(values))
+        names: Any = dict(values)
+        np.savez(stream, **names)
 
 
 def manifest(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
