@@ -80,7 +80,6 @@ def sample(
         )
     _check_logits(logits)
     wide = logits.double()
-    logp = torch.log_softmax(wide, dim=-1)
     tokens = wide.argmax(dim=-1)
     drawn = [row for row, option in enumerate(rows) if option.temperature > 0]
     if drawn:
@@ -89,12 +88,38 @@ def sample(
             for row in drawn
         ]
         probs = _distribution(wide[drawn], [rows[row] for row in drawn])
-        tokens[drawn] = _draw(probs, torch.stack(uniform).to(probs.device))
-    most = min(max((option.logprobs for option in rows), default=0), logits.shape[-1])
-    top = _descending(logp)[:, :most] if most else tokens.new_zeros(len(rows), 0)
+        tokens[drawn] = draw(probs, torch.stack(uniform).to(probs.device))
+    return score(logits, tokens, max((option.logprobs for option in rows), default=0))
+
+
+def score(
+    logits: Float[Tensor, "B W"], tokens: Int[Tensor, " B"], alternatives: int
+) -> Sample:
+    """These tokens with their log-probabilities, and so many alternatives to each."""
+    logp = torch.log_softmax(logits.double(), dim=-1)
+    most = min(alternatives, logits.shape[-1])
+    top = _descending(logp)[:, :most] if most else tokens.new_zeros(len(tokens), 0)
     return Sample(
         tokens, logp.gather(-1, tokens[:, None])[:, 0], top, logp.gather(-1, top)
     )
+
+
+def distribution(
+    logits: Float[Tensor, "B W"], rows: Sequence[SampleOptions]
+) -> Float[Tensor, "B W"]:
+    """The law of the token that `sample` takes from each row, in fp64; sums to 1.
+
+    Temperature 0 is certain of the most likely token.
+    Raises: RequestError for logits that are no distribution.
+    """
+    _check_logits(logits)
+    wide = logits.double()
+    probs = torch.zeros_like(wide).scatter(-1, wide.argmax(-1, keepdim=True), 1)
+    drawn = [row for row, option in enumerate(rows) if option.temperature > 0]
+    if drawn:
+        kept = _distribution(wide[drawn], [rows[row] for row in drawn])
+        probs[drawn] = kept / kept.sum(-1, keepdim=True)
+    return probs
 
 
 def _distribution(
@@ -128,7 +153,9 @@ def _cut_tail(
     return torch.zeros_like(probs).scatter(-1, order, ranked)
 
 
-def _draw(probs: Float[Tensor, "B W"], uniform: Float[Tensor, " B"]) -> Tensor:
+def draw(
+    probs: Float[Tensor, "B W"], uniform: Float[Tensor, " B"]
+) -> Int[Tensor, " B"]:
     """The token at which the running sum passes `uniform` times the whole."""
     running = probs.cumsum(-1)
     target = uniform[:, None] * running[:, -1:]

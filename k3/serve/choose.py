@@ -37,7 +37,7 @@ def choose(logits: Tensor, sequences: Many[Sequence]) -> list[Chosen]:
         )
         for row, drawn in zip(rows, _drawn(taken), strict=True):
             found[row] = _taken(sequences[row], *drawn)
-    return [each or _no_choice(s) for each, s in zip(found, sequences, strict=True)]
+    return [each or no_choice(s) for each, s in zip(found, sequences, strict=True)]
 
 
 def _rule_out_(logits: Tensor, sequence: Sequence) -> None:
@@ -75,7 +75,8 @@ def _taken(sequence: Sequence, token_id: int, choice: Choice) -> Chosen:
         return error
 
 
-def _no_choice(sequence: Sequence) -> RequestError:
+def no_choice(sequence: Sequence) -> RequestError:
+    """What a sequence ends with that has no next token."""
     why = (
         "the constraint allows no token here"
         if sequence.constraint is not None

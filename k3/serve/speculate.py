@@ -1,0 +1,204 @@
+"""Speculative decoding: a draft proposes, one pass verifies, what is wrong is undone.
+
+Every sequence has its own count of accepted tokens. What is taken back is replayed
+from cached inputs of the KDA layers, so a state holds verified tokens only.
+"""
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from k3.errors import RequestError
+from k3.kernels import sample
+from k3.model import DecodeState, Model
+from k3.model.completion import Choice, Token
+from k3.serve import accept
+from k3.serve.accept import verify as verify
+from k3.serve.choose import no_choice
+from k3.serve.draft import Chance, Proposal
+from k3.serve.draft import Draft as Draft
+from k3.serve.draft import NGramDraft as NGramDraft
+from k3.serve.draft_model import ModelDraft as ModelDraft
+from k3.serve.sequence import Sequence
+
+
+@dataclass(slots=True)
+class Block:
+    """What one round does for one sequence: proposed, ruled out, emitted."""
+
+    sequence: Sequence
+    proposal: Proposal
+    masks: list[Tensor | None] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
+    accepted: int = 0
+    error: Exception | None = None
+
+    @staticmethod
+    def of(sequence: Sequence, chosen: Token | Exception) -> "Block":
+        """What a step without a draft has given."""
+        if isinstance(chosen, Token):
+            return Block(sequence, Proposal(()), tokens=[chosen])
+        return Block(sequence, Proposal(()), error=chosen)
+
+    @property
+    def drafted(self) -> int:
+        """Tokens that the model was asked to verify."""
+        return len(self.proposal.ids)
+
+    @property
+    def emitted(self) -> int:
+        """Tokens that the sequence has gone on by."""
+        return len(self.tokens)
+
+
+def check(model: Model, draft: Draft | None, k: int) -> None:
+    """Refuse a draft without tokens to propose, tokens without a draft, and others'."""
+    if (draft is None) != (k == 0):
+        raise RequestError(
+            "drafting takes a draft and num_speculative_tokens of at least 1: got "
+            f"{type(draft).__name__} and {k}; give both or none"
+        )
+    if draft is not None:
+        draft.check(model.config.text.vocab_size)
+
+
+def keep_inputs(k: int) -> int:
+    """Inputs that a state keeps for rounds of k drafted tokens."""
+    return k + 1 if k else 0
+
+
+def decode(
+    model: Model, state: DecodeState, rows: Many[Sequence], draft: Draft, k: int
+) -> tuple[DecodeState, list[Block]]:
+    """One round for all rows: at most k + 1 tokens each, the state behind them.
+
+    The state has run all tokens of each chain but the last, and kept at least
+    keep_inputs(k) inputs. What goes wrong with one sequence is in its block.
+    """
+    blocks = propose(rows, draft, k, model.config.text.vocab_size)
+    ids = _ids(blocks)
+    logits, state = model(ids.to(model.device), state=state)
+    for row, block in zip(logits, blocks, strict=True):
+        try:
+            _verify(block, row[: block.drafted + 1])
+        except Exception as error:
+            block.error = error
+    # A row that failed ends; it goes back as far as any other.
+    width = ids.shape[1]
+    back = [width - max(block.emitted, 1) for block in blocks]
+    return state.rewind(back), blocks
+
+
+def propose(rows: Many[Sequence], draft: Draft, k: int, vocab_size: int) -> list[Block]:
+    """Ask the draft, and cut what is too long or what a constraint rules out."""
+    chances = [Chance(s.running.sampling, s.running.generator) for s in rows]
+    made = draft.propose([s.chain.tokens for s in rows], k, chances)
+    blocks = []
+    for s, proposal in zip(rows, made, strict=True):
+        if any(not 0 <= token < vocab_size for token in proposal.ids):
+            raise RequestError(
+                f"a draft proposes ids from 0 to {vocab_size - 1}: got "
+                f"{proposal.ids}; use one for this model"
+            )
+        # The token that follows the block is one more.
+        block = Block(s, proposal.cut(min(k, s.most - len(s) - 1)))
+        try:
+            _constrain(block)
+        except Exception as error:
+            block.error = error
+        blocks.append(block)
+    return blocks
+
+
+def _constrain(block: Block) -> None:
+    """Take the masks before each token, and cut at the first that is not allowed."""
+    rules, ids = block.sequence.constraint, block.proposal.ids
+    if rules is None:
+        block.masks = [None] * (len(ids) + 1)
+        return
+    went = 0
+    try:
+        block.masks = [rules.mask()]
+        for token in ids:
+            mask = block.masks[-1]
+            if mask is not None and not mask[token]:
+                break
+            rules.accept(token)
+            went += 1
+            # What follows the end of a constraint is never looked at.
+            block.masks.append(None if rules.done() else rules.mask())
+            if rules.done():
+                break
+    finally:
+        rules.rollback(went)
+    block.proposal = block.proposal.cut(went)
+
+
+def _ids(blocks: list[Block]) -> Tensor:
+    """The last token of each row and its proposal, filled up to one width."""
+    width = max((block.drafted for block in blocks), default=0)
+    rows = [
+        [b.sequence.running.last_id, *b.proposal.ids, *[0] * (width - b.drafted)]
+        for b in blocks
+    ]
+    return torch.tensor(rows)
+
+
+def _verify(block: Block, logits: Tensor) -> None:
+    """Decide on one sequence's proposal by the logits after each prefix, and go on."""
+    if block.error is not None:
+        return
+    if any(mask is not None for mask in block.masks):
+        logits = logits.clone()
+        for row, mask in zip(logits, block.masks, strict=True):
+            if mask is not None:
+                row.masked_fill_(~mask.to(row.device), -torch.inf)
+    usable = _usable(logits)
+    if not usable:
+        raise no_choice(block.sequence)
+    proposal = block.proposal.cut(usable)
+    ids, block.accepted = _emit(block.sequence, proposal, logits[:usable])
+    for token_id, choice in zip(
+        ids, _choices(block.sequence, ids, logits), strict=True
+    ):
+        block.tokens.append(block.sequence.take(token_id, choice))
+        if block.sequence.finish:
+            break
+    block.accepted = min(block.accepted, block.emitted)
+
+
+def _usable(logits: Tensor) -> int:
+    """How many rows, from the first on, are a distribution."""
+    good: list[bool] = torch.isfinite(logits.amax(-1)).tolist()
+    return [*good, False].index(False)
+
+
+def _emit(s: Sequence, proposal: Proposal, logits: Tensor) -> tuple[list[int], int]:
+    """The tokens that follow, and how many of them were drafted."""
+    sampling, count = s.running.sampling, len(proposal.ids)
+    if sampling.temperature == 0:
+        best: list[int] = logits.argmax(-1).tolist()
+        kept = [a == b for a, b in zip(proposal.ids, best, strict=False)]
+        accepted = [*kept, False].index(False)
+        return best[: accepted + 1], accepted
+    p = sample.distribution(logits, [sampling] * len(logits))
+    numbers = accept.uniforms(count + 1, s.running.generator)
+    return accept.verify(proposal.ids, p, proposal.probs, numbers)
+
+
+def _choices(s: Sequence, ids: list[int], logits: Tensor) -> list[Choice]:
+    """Log-probabilities of the emitted tokens, and of their alternatives."""
+    at = torch.tensor(ids, device=logits.device)
+    scored = sample.score(logits[: len(ids)], at, s.running.sampling.logprobs)
+    columns = zip(
+        scored.logprobs.tolist(),
+        scored.top_ids.tolist(),
+        scored.top_logprobs.tolist(),
+        strict=True,
+    )
+    return [
+        Choice(logprob, tuple(zip(top, values, strict=True)))
+        for logprob, top, values in columns
+    ]
