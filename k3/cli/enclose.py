@@ -9,17 +9,15 @@ CHECK_FAILED = 1
 
 
 def enclose(
-    loaded: loading.Loaded,
-    drawn: Sequence[int],
-    texts: Sequence[str] | None,
-    *,
-    as_json: bool,
+    loaded: loading.Loaded, drawn: Sequence[int], text: str | None, *, as_json: bool
 ) -> int:
-    """Enclose a run on one text, or on drawn tokens; exit 1 where a module is outside.
+    """Enclose a run on a text, or on drawn tokens; exit 1 where a module is outside.
 
     A flipped route is printed and is no failure.
     """
-    ids = tokens(loaded, texts) if texts else list(drawn)
+    ids = list(drawn) if text is None else loaded.encode(text)
+    if not ids:
+        raise RequestError("enclose needs a text of a token or more: got none")
     from k3.verify import enclose as engine
 
     report = engine.run(loaded.model, ids)
@@ -28,15 +26,3 @@ def enclose(
     else:
         print("\n".join(engine.lines(report)))
     return 0 if report else CHECK_FAILED
-
-
-def tokens(loaded: loading.Loaded, texts: Sequence[str]) -> list[int]:
-    """The token ids of the one text that is run."""
-    if len(texts) > 1:
-        raise RequestError(
-            f"verify enclose runs one text: got {len(texts)}; give --prompt once"
-        )
-    ids = loaded.encode(texts[0])
-    if not ids:
-        raise RequestError("verify enclose needs a text of a token or more: got none")
-    return ids

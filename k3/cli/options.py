@@ -32,6 +32,12 @@ CLAIMS = ("stream", "chunk", "cache", "spec", "context", "quant")
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A checkpoint folder, or tiny.")
 ]
+ModelOrUrl = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL", help="A checkpoint folder, tiny, or the URL of a server."
+    ),
+]
 Prompts = Annotated[
     list[str] | None,
     typer.Option(
@@ -181,7 +187,10 @@ DrawSeed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs
 # Of verify, vectors and compare.
 Claim = Annotated[
     str,
-    typer.Argument(metavar="CLAIM", help=f"{', '.join(CLAIMS)}, or all of them."),
+    typer.Argument(
+        metavar="CLAIM",
+        help=f"{', '.join(CLAIMS)}, or all of them; or enclose.",
+    ),
 ]
 ModelOrTiny = Annotated[
     str, typer.Argument(metavar="[MODEL]", help="A checkpoint folder, or tiny.")
@@ -194,6 +203,10 @@ CheckedTokens = Annotated[
         parser=settings.tokens("--tokens"),
         help="Length of the sequence that is run.",
     ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option("-p", "--prompt", help="A text that enclose runs, for drawn tokens."),
 ]
 Exact = Annotated[
     bool,

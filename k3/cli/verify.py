@@ -1,9 +1,10 @@
 """`k3 verify`: the claims about a checkpoint, run on its shapes and its weights."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from k3.cli import loading, options, output, settings
-from k3.errors import ProofError
+from k3.cli import enclose, loading, options, output, settings
+from k3.errors import ProofError, RequestError
 
 if TYPE_CHECKING:
     from k3.verify.refine import Check, Setting
@@ -19,18 +20,24 @@ def verify(
     seed: options.DrawSeed = 0,
     exact: options.Exact = True,
     tolerance: options.Tolerance = None,
+    prompt: options.Text = None,
     dtype: options.Dtype = "auto",
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> int:
     """Check a claim on a checkpoint and name its theorems; exit 1 where it fails.
 
+    enclose instead says what rounding does to a run: the true error of the logits,
+    routes that flip, and whether every module lies in its ball.
+
     \b
     k3 verify stream
     k3 verify all tests/golden/tiny_release --no-exact
     k3 verify quant tiny --json
+    k3 verify enclose tiny -p "Return True if" --dtype bfloat16
     """
-    settings.one_of("CLAIM", claim, (*options.CLAIMS, "all"))
+    settings.one_of("CLAIM", claim, (*options.CLAIMS, "all", "enclose"))
+    refuse(claim, prompt=prompt, exact=exact, tolerance=tolerance)
     loading.check(dtype, device, "packed")
     path = loading.find(model)
     from k3.verify import refine
@@ -39,16 +46,39 @@ def verify(
     setting = refine.Setting(
         model=loaded.model, tokens=tokens, seed=seed, exact=exact, tolerance=tolerance
     )
+    if claim == "enclose":
+        return enclose.enclose(loaded, setting.ids, prompt, as_json=json)
     names = options.CLAIMS if claim == "all" else (claim,)
+    return claims(names, setting, as_json=json)
+
+
+def claims(names: Sequence[str], setting: "Setting", *, as_json: bool) -> int:
+    """Claims one after another; 1 where one fails or cannot be checked."""
     try:
-        found = [run(name, setting, as_json=json) for name in names]
+        found = [run(name, setting, as_json=as_json) for name in names]
     except ProofError as error:
         print(f"not checked: {error}")
         return CHECK_FAILED
-    if json:
+    if as_json:
         value = {"ok": all(ok for ok, _ in found), "claims": [v for _, v in found]}
         output.json_value(value)
     return 0 if all(ok for ok, _ in found) else CHECK_FAILED
+
+
+def refuse(
+    claim: str, *, prompt: str | None, exact: bool, tolerance: float | None
+) -> None:
+    """An option that the claim would not read is an error."""
+    if claim != "enclose" and prompt is not None:
+        raise RequestError(
+            f"--prompt is for enclose: got it with {claim}, which draws its tokens; "
+            "leave it out"
+        )
+    if claim == "enclose" and (not exact or tolerance is not None):
+        option = "--no-exact" if not exact else "--tolerance"
+        raise RequestError(
+            f"enclose takes no {option}: its bounds are computed; leave it out"
+        )
 
 
 def run(name: str, setting: "Setting", *, as_json: bool) -> tuple[bool, object]:

@@ -84,7 +84,8 @@ class Report:
             return "OUTSIDE"
         if not self.flips:
             return "INSIDE"
-        return f"INSIDE, {len(self.flips)} routes flipped"
+        n = len(self.flips)
+        return f"INSIDE, {n} route{'s' if n > 1 else ''} flipped"
 
     def lines(self) -> list[str]:
         """For a person: the result, then the assumptions."""
