@@ -1,55 +1,84 @@
-"""Sequences that decode together, and the one state they share, row by row."""
+"""Sequences that decode together, and the states they share, row by row."""
 
-from typing import TypeAlias
+from dataclasses import dataclass
 
 from k3.model import DecodeState
 from k3.serve.sequence import Sequence
 
-Rows: TypeAlias = list[Sequence | None]
+
+@dataclass(eq=False, slots=True)
+class Part:
+    """One state and the sequence of each of its rows, None for one that has gone."""
+
+    rows: list[Sequence | None]
+    state: DecodeState
+
+    @property
+    def sequences(self) -> list[Sequence]:
+        """Those that are still there."""
+        return [s for s in self.rows if s]
 
 
 class Batch:
-    """The rows of one DecodeState. It is copied only when the set has changed."""
+    """All that decodes in a class. A state is copied only when its rows change."""
 
     def __init__(self) -> None:
-        self.parts: list[tuple[Rows, DecodeState]] = []
+        self.parts: list[Part] = []
 
     @property
     def rows(self) -> list[Sequence]:
-        """The sequences, in the order of their rows."""
-        return [s for rows, _ in self.parts for s in rows if s]
+        """The sequences of all parts."""
+        return [s for part in self.parts for s in part.sequences]
 
     @property
     def nbytes(self) -> int:
         """Bytes of the states that are held."""
-        return sum(state.nbytes for _, state in self.parts)
+        return sum(part.state.nbytes for part in self.parts)
 
     def add(self, rows: list[Sequence], state: DecodeState) -> None:
         """Take sequences in, with the state that has a row for each."""
         assert len(rows) == state.batch, "a sequence has one row"
         if rows:
-            self.parts.append(([*rows], state))
+            self.parts.append(Part([*rows], state))
 
     def drop(self, sequence: Sequence) -> None:
-        """Let a sequence go; its row is freed when the set is next copied."""
-        for rows, _ in self.parts:
-            rows[:] = [None if s is sequence else s for s in rows]
-        self.parts = [part for part in self.parts if any(part[0])]
+        """Let a sequence go; its row is freed when the part is next copied."""
+        for part in self.parts:
+            part.rows = [None if s is sequence else s for s in part.rows]
+        self.parts = [part for part in self.parts if any(part.rows)]
 
-    def settle(self) -> DecodeState | None:
-        """Return one state with a row for each of `rows`, None if there are none."""
-        if not self.parts:
-            return None
-        states = [_without_gaps(*part) for part in self.parts]
-        state = states[0] if len(states) == 1 else DecodeState.join(states)
-        self.parts = [([*self.rows], state)]
-        return state
+    def settle(self, most: int) -> list[Part]:
+        """Return parts without gaps, of at most `most` rows each, for a pass each."""
+        bins: list[list[Part]] = []
+        for part in self.parts:
+            for piece in _pieces(part, most):
+                size = len(piece.rows)
+                fits = (b for b in bins if _size(b) + size <= most)
+                if (found := next(fits, None)) is not None:
+                    found.append(piece)
+                else:
+                    bins.append([piece])
+        self.parts = [_joined(parts) for parts in bins]
+        return list(self.parts)
 
-    def put(self, state: DecodeState) -> None:
-        """Take the state that a pass has made of the settled one."""
-        self.parts = [(self.parts[0][0], state)]
+
+def _pieces(part: Part, most: int) -> list[Part]:
+    """A part without its gaps, cut where it has too many rows."""
+    live = [row for row, s in enumerate(part.rows) if s]
+    if len(live) == len(part.rows) <= most:
+        return [part]
+    return [
+        Part([part.rows[row] for row in rows], part.state.select(rows))
+        for rows in (live[at : at + most] for at in range(0, len(live), most))
+    ]
 
 
-def _without_gaps(rows: Rows, state: DecodeState) -> DecodeState:
-    live = [row for row, sequence in enumerate(rows) if sequence]
-    return state if len(live) == len(rows) else state.select(live)
+def _joined(parts: list[Part]) -> Part:
+    if len(parts) == 1:
+        return parts[0]
+    state = DecodeState.join([part.state for part in parts])
+    return Part([s for part in parts for s in part.rows], state)
+
+
+def _size(parts: list[Part]) -> int:
+    return sum(len(part.rows) for part in parts)

@@ -8,10 +8,12 @@ from k3.config import sizes
 from k3.errors import K3Error, RequestError
 from k3.model import Model
 from k3.model.completion import Decodes, Token
-from k3.serve import check
+from k3.serve import check, speculate
+from k3.serve.draft import Draft
 from k3.serve.keys import Chain
 from k3.serve.metrics import Counts, Metrics, snapshot
 from k3.serve.options import EngineOptions as EngineOptions
+from k3.serve.options import kept_bytes
 from k3.serve.passes import Passes
 from k3.serve.prefix import PrefixCache
 from k3.serve.prompts import Prompts
@@ -29,18 +31,20 @@ class Engine:
         options: EngineOptions,
         *,
         tokenizer: Decodes | None = None,
-        draft: object | None = None,
+        draft: Draft | None = None,
         weights: str = "",
     ) -> None:
         self.model, self.options, self.tokenizer = model, options, tokenizer
         self.draft, self._itemsize = draft, model.dtype.itemsize
+        speculate.check(model, draft, options.num_speculative_tokens)
         self.cache = (
             PrefixCache(model, options.cache, weights=weights)
             if options.cache is not None
             else None
         )
-        self.prompts = Prompts(model, self.cache)
-        self.passes = Passes(model, self.prompts, self._report)
+        self._keep = speculate.keep_inputs(options.num_speculative_tokens)
+        self.prompts = Prompts(model, self.cache, self._keep)
+        self.passes = Passes(model, self.prompts, self._report, draft)
         self.counts = Counts()
         self.sequences: dict[str, list[Sequence]] = {}
         self.short, self.long = (self._lane(long) for long in (False, True))
@@ -63,7 +67,14 @@ class Engine:
         long = prompt_tokens > options.long_tokens
         room = options.long_state_bytes if long else options.state_bytes
         context = options.max_model_len or config.text.max_position_embeddings
+        room -= kept_bytes(config, self._keep, self._itemsize)
         return min(context, sizes.context_tokens(config, room, self._itemsize))
+
+    def bytes_at(self, tokens: int) -> int:
+        """Bytes of one sequence's state after so many tokens."""
+        config, width = self.model.config, self._itemsize
+        kept = kept_bytes(config, self._keep, width)
+        return kept + sizes.state_bytes(config, tokens, width)
 
     def check(self, request: Request) -> None:
         """Refuse what can never run here. Raises: RequestError."""
@@ -165,7 +176,8 @@ class Engine:
             max_seqs=o.max_num_long_seqs if long else o.max_num_seqs,
             max_tokens=o.max_num_long_tokens if long else o.max_num_batched_tokens,
             max_bytes=o.long_state_bytes if long else o.state_bytes,
-            bytes_at=lambda n: sizes.state_bytes(self.model.config, n, self._itemsize),
+            bytes_at=self.bytes_at,
+            row_tokens=1 + o.num_speculative_tokens,
         )
 
     def _lane_of(self, sequence: Sequence) -> Lane:

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+from k3.config import K3Config, sizes
 from k3.errors import RequestError
 from k3.serve.layout import CacheOptions
+
+FP32 = 4
 
 LEAST = {
     "max_num_seqs": 1,
@@ -61,3 +64,20 @@ class EngineOptions:
                 f"decoding step: got {getattr(self, tokens)} for {need}; raise it or "
                 f"lower {seqs}"
             )
+
+
+def kept_bytes(config: K3Config, keep_inputs: int, itemsize: int) -> int:
+    """Bytes that a sequence's state takes more to be able to go back.
+
+    Each KDA layer then has a second memory and window, and the inputs of so many
+    tokens: those of the convolution at `itemsize`, those of the memory in fp32.
+    """
+    if not keep_inputs:
+        return 0
+    text, linear = config.text, config.text.linear_attn_config
+    keys = linear.num_heads * linear.head_dim
+    values = linear.num_heads * linear.v_dim
+    raw = (2 * keys + values) * itemsize
+    each = raw + (2 * keys + values + linear.num_heads) * FP32
+    kept = len(text.kda_layers) * keep_inputs * each
+    return kept + sizes.memory(config, 0, itemsize).fixed_bytes

@@ -6,12 +6,16 @@ from typing import Protocol, cast
 import torch
 from torch import Tensor
 
-from k3.model import DecodeState, Model
+from k3.kernels import choose as kernels
+from k3.model import DecodeState, Model, decode_step
 from k3.model.completion import Token
+from k3.serve import speculate
 from k3.serve.choose import choose
+from k3.serve.draft import Draft
 from k3.serve.prompts import Piece, Prompts
 from k3.serve.scheduler import Lane
 from k3.serve.sequence import Sequence
+from k3.serve.speculate import Block
 
 FAILURES = 2
 """Decoding passes that may fail before their sequences end with an error."""
@@ -34,8 +38,15 @@ class Report(Protocol):
 class Passes:
     """Runs what a lane has to run; what goes wrong stays with whom it concerns."""
 
-    def __init__(self, model: Model, prompts: Prompts, report: Report) -> None:
+    def __init__(
+        self,
+        model: Model,
+        prompts: Prompts,
+        report: Report,
+        draft: Draft | None = None,
+    ) -> None:
         self.model, self.prompts, self.report = model, prompts, report
+        self.draft = draft
 
     def prefill(self, lane: Lane, *, together: bool) -> None:
         """Run pieces of prompts, as many tokens as the lane's step has left."""
@@ -50,30 +61,58 @@ class Passes:
                     self._prompt_done(lane, piece.sequence, row)
 
     def decode(self, lane: Lane) -> None:
-        """Run one token of every sequence that decodes."""
-        state, rows = lane.batch.settle(), lane.running
-        if state is None:
-            return
+        """Run one token of every sequence that decodes, or a round of drafting."""
+        for part in lane.batch.settle(self._most_rows(lane)):
+            rows = part.sequences
+            try:
+                part.state, blocks = self._next(part.state, rows, lane.row_tokens - 1)
+            except Exception as error:
+                self._unsettled(lane, rows, error)
+                continue
+            for row, block in enumerate(blocks):
+                if block.tokens:
+                    self._store(block.sequence, part.state, row, block.emitted)
+                self.report(
+                    block.sequence,
+                    block.error or block.tokens,
+                    drafted=block.drafted,
+                    accepted=block.accepted,
+                )
+
+    def _most_rows(self, lane: Lane) -> int:
+        """Rows of a pass: where one native call runs them, as many as it takes."""
+        one_call = self.draft is None and kernels.native(
+            self.model.language_model.lm_head.weight
+        )
+        return decode_step.MAX_BATCH if one_call else lane.max_seqs
+
+    def _next(
+        self, state: DecodeState, rows: list[Sequence], drafted: int
+    ) -> tuple[DecodeState, list[Block]]:
+        if self.draft is None:
+            return self._step(state, rows)
+        return speculate.decode(self.model, state, rows, self.draft, drafted)
+
+    def _step(
+        self, state: DecodeState, rows: list[Sequence]
+    ) -> tuple[DecodeState, list[Block]]:
+        """Run one token of each."""
         last = [[s.running.last_id] for s in rows]
-        try:
-            ids = torch.tensor(last, device=self.model.device)
-            logits, state = self.model.step(ids, state)
-        except Exception as error:
-            self._unsettled(lane, rows, error)
-            return
-        lane.batch.put(state)
+        ids = torch.tensor(last, device=self.model.device)
+        logits, state = self.model.step(ids, state)
         chosen = choose(logits[:, -1], rows)
-        for row, (s, each) in enumerate(zip(rows, chosen, strict=True)):
-            if isinstance(each, Token):
-                self._store(s, state, row)
-            self.report(s, [each] if isinstance(each, Token) else each)
+        return state, [Block.of(s, each) for s, each in zip(rows, chosen, strict=True)]
 
     def _pieces(self, lane: Lane, together: bool) -> Iterator[list[Piece]]:
         """What each pass runs; those that run alone have a pass of their own."""
         budget, packed = lane.prompt_tokens(), []
+        ahead: list[Sequence] = []
         for s in list(lane.prefilling):
             if budget < 1:
                 break
+            if self.prompts.follows(s, ahead):
+                continue
+            ahead.append(s)
             try:
                 piece = self.prompts.piece(s, budget)
             except Exception as error:
@@ -132,10 +171,14 @@ class Passes:
         alone = len(seated) == 1
         lane.batch.add(seated, state if alone else state.select([0] * len(seated)))
 
-    def _store(self, s: Sequence, state: DecodeState, row: int) -> None:
+    def _store(self, s: Sequence, state: DecodeState, row: int, new: int) -> None:
         """Keep what a sequence has come to, at boundaries and at its end."""
         cache, length = self.prompts.cache, state.lens[row]
         if cache is None:
             return
-        if s.finish or length % cache.options.hash_tokens == 0:
+        over = length % cache.options.hash_tokens
+        if 0 < over < new:
+            # Only a state of its own can be taken back to the boundary.
+            state, row = state.select([row]), 0
+        if s.finish or over < new:
             cache.store(s.chain, state, row=row, turn=bool(s.finish))

@@ -59,6 +59,18 @@ class Prompts:
         if not s.started:
             s.cached_tokens = s.position
 
+    def follows(self, s: Sequence, ahead: list[Sequence]) -> bool:
+        """Whether one of those ahead is about to store what this one starts with.
+
+        Then it waits: the same tokens are run once, and restored.
+        """
+        if self.cache is None or s.state is not None or s.scoring:
+            return False
+        unit, mine = self.cache.options.hash_tokens, s.chain.reusable()
+        return any(
+            other.position < unit * common(mine, other.chain.keys) for other in ahead
+        )
+
     def piece(self, s: Sequence, budget: int) -> Piece:
         """What a pass of at most `budget` tokens runs of a sequence."""
         if s.state is None:
@@ -116,6 +128,18 @@ class Prompts:
             _score(pieces[0], logits[0])
             logits = logits[:, -1:]
         return logits[:, -1], state
+
+
+def common(a: list[bytes], b: list[bytes]) -> int:
+    """How many chained keys two chains share: equal ones have equal predecessors."""
+    least, most = 0, min(len(a), len(b))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if a[middle - 1] == b[middle - 1]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def _move(piece: Piece, state: DecodeState) -> None:
