@@ -108,7 +108,7 @@ def _fills(name: str) -> Callable[..., Any]:
     return rule
 
 
-_KEPT = ("memory_format", "fill_value")
+_KEPT = ("memory_format", "fill_value", "stride")
 
 LIKE = words(
     """
