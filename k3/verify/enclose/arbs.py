@@ -26,6 +26,17 @@ class Arbs(np.ndarray):
     """
 
     kept: Any = None
+    turned: Any = None
+
+    @property
+    def T(self) -> Any:
+        """The transpose; that of a kept matrix is kept too."""
+        if self.kept is None:
+            return self.transpose()
+        if self.turned is None:
+            self.turned = self.transpose()
+            self.turned.kept = self.kept.transpose()
+        return self.turned
 
     def __matmul__(self, other: Any) -> Any:
         return product(self, other)

@@ -41,10 +41,7 @@ def run(
     taps: dict[str, Tensor] = {}
     with capture.calls(model) as made:
         logits, _ = model(row, state=model.init_state(1), taps=taps)
-    routes = _routes(taps)
-    best = truth.decoder(model, ids)
-    same = all(best.routed[at].best == tuple(sorted(e)) for at, e in routes.items())
-    along = best if same else truth.decoder(model, ids, routes)
+    best, along = truth.both(model, ids, _routes(taps))
     report = _report(model, logits[0].cpu().double(), best, along)
     if modules:
         options: dict[str, Any] = {"ulp": ulp, "equation": equation}

@@ -4,7 +4,7 @@ Every top-k is reported with its margin, and may be told which experts to take: 
 rest of the text goes on as a program went that took them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,8 @@ class Truth:
     radius: float
     bits: int
     routed: dict[tuple[int, int], Routed] = field(default_factory=dict)
+    states: list[Any] = field(default_factory=list)
+    """The states after each token."""
 
 
 class _TooWide(Exception):
@@ -58,11 +60,39 @@ def decoder(model: Model, ids: Sequence[int], routes: Routes | None = None) -> T
 
     Raises: RequestError where a value cannot be told from infinity with 6144 bits.
     """
+    return _enough(lambda bits: _Decoder(model).run(ids, bits, routes or {}))
+
+
+def both(model: Model, ids: Sequence[int], routes: Routes) -> tuple[Truth, Truth]:
+    """The same on the spec's own routes, and on given ones; one value if they agree.
+
+    Raises: RequestError, as decoder does.
+    """
+
+    def run(bits: int) -> tuple[Truth, Truth]:
+        runs = _Decoder(model)
+        best = runs.run(ids, bits, {})
+        apart = [at for at, e in routes.items() if best.routed[at].best != _set(e)]
+        if not apart:
+            return best, best
+        # Up to the first flip both are the same.
+        start = min(token for _, token in apart)
+        return best, runs.run(ids, bits, routes, best, start)
+
+    return _enough(run)
+
+
+def _set(chosen: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(chosen))
+
+
+def _enough(run: Callable[[int], Any]) -> Any:
+    """What a run gives with the fewest bits that are enough."""
     bits = BITS
     while bits <= MOST_BITS:
         try:
             with arbs.precision(bits):
-                return _Decoder(model, routes or {}).run(ids, bits)
+                return run(bits)
         except _TooWide:
             bits *= 2
     raise errors.RequestError(
@@ -122,7 +152,7 @@ def sparse(
         linear=module.experts.linear_beta,
         eps=module.routed_expert_norm.eps,
     )
-    made = Routed(tuple(sorted(best)), tuple(sorted(chosen)), _margin(biased, chosen))
+    made = Routed(_set(best), _set(chosen), _margin(biased, chosen))
     return y, made
 
 
@@ -140,10 +170,10 @@ def _margin(biased: Any, chosen: Sequence[int]) -> float:
 class _Decoder:
     """The spec's decoder on one model, token by token."""
 
-    def __init__(self, model: Model, routes: Routes) -> None:
+    def __init__(self, model: Model) -> None:
         self.config: TextConfig = model.config.text
         self.text: Any = model.language_model
-        self.routes = routes
+        self.routes: Routes = {}
         self.routed: dict[tuple[int, int], Routed] = {}
         count = self.config.num_hidden_layers
         self.layers: list[Any] = list(self.text.model.layers[:count])
@@ -156,19 +186,39 @@ class _Decoder:
         }
         self.ends["lm_head.weight"] = arbs.keep(array(self.text.lm_head.weight))
 
-    def run(self, ids: Sequence[int], bits: int) -> Truth:
-        """All tokens. Raises _TooWide."""
-        states, rows, widest = self._empty(), [], 0.0
-        for t, token in enumerate(ids):
-            depth = attn_res.start(array(self.text.model.embed_tokens.weight[token]))
-            for i in range(len(self.layers)):
-                depth, states[i] = self._layer(i, t, depth, states[i])
-            logits = spec.finish(self.ends, self.config, depth)
-            widest = max(widest, float(arbs.radius(logits).max()))
-            if not widest <= ENOUGH:
+    def run(
+        self,
+        ids: Sequence[int],
+        bits: int,
+        routes: Routes,
+        before: Truth | None = None,
+        start: int = 0,
+    ) -> Truth:
+        """All tokens, those before `start` from another run. Raises _TooWide."""
+        out = Truth(torch.empty(0), 0.0, bits)
+        self.routes, self.routed = routes, out.routed
+        rows: list[Tensor] = []
+        if before is not None and start:
+            out.routed |= {at: r for at, r in before.routed.items() if at[1] < start}
+            out.states, rows = before.states[:start], list(before.logits[:start])
+            out.radius = before.radius
+        for t in range(start, len(ids)):
+            states = list(out.states[-1]) if out.states else self._empty()
+            logits = self._token(t, ids[t], states)
+            out.radius = max(out.radius, float(arbs.radius(logits).max()))
+            if not out.radius <= ENOUGH:
                 raise _TooWide
             rows.append(torch.from_numpy(arbs.middle(logits)))
-        return Truth(torch.stack(rows), widest, bits, self.routed)
+            out.states.append(states)
+        out.logits = torch.stack(rows)
+        return out
+
+    def _token(self, t: int, token: int, states: list[Any]) -> Any:
+        """Logits of one token; its states go into the list."""
+        depth = attn_res.start(array(self.text.model.embed_tokens.weight[token]))
+        for i in range(len(self.layers)):
+            depth, states[i] = self._layer(i, t, depth, states[i])
+        return spec.finish(self.ends, self.config, depth)
 
     def _empty(self) -> list[Any]:
         weights = {

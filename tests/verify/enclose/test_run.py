@@ -123,6 +123,22 @@ def test_a_given_route_is_gone_and_its_loss_told():
     assert float((found.logits[0] - own.logits[0]).abs().max()) > 1e-4
 
 
+def test_a_run_on_given_routes_starts_at_the_first_flip():
+    running = kills.model(0.3, torch.float32)
+    own = truth.decoder(running, IDS)
+    routes = {at: r.best for at, r in own.routed.items()}
+    same = truth.both(running, IDS, routes)
+    assert same[0] is same[1]
+    other = next(e for e in range(5) if e not in routes[2, 1])
+    routes[2, 1] = (other, *routes[2, 1][:2])
+    best, along = truth.both(running, IDS, routes)
+    assert torch.equal(best.logits, own.logits)
+    alone = truth.decoder(running, IDS, routes)
+    assert torch.equal(along.logits, alone.logits)
+    assert along.routed == alone.routed
+    assert not torch.equal(along.logits[1], best.logits[1])
+
+
 def test_more_bits_are_taken_where_needed(monkeypatch):
     running = kills.model(0.3, torch.float32)
     monkeypatch.setattr(truth, "BITS", 32)
