@@ -5,7 +5,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from k3.config import TextConfig
-from k3.kernels import conv, kda, norm, precision
+from k3.kernels import choose, conv, kda, norm, precision
+from k3.kernels.native import kda_layer as native
 from k3.model.cache import KDACache
 from k3.model.cache_spec import KDASpec
 from k3.model.fp32 import KeepsFloat32, at_least_float32
@@ -68,6 +69,8 @@ class KDA(KeepsFloat32):
         With `lens` x holds packed sequences (B = 1), each with its own state.
         """
         cache = cache or self.init_cache(len(lens) if lens else x.shape[0], x)
+        if self._fuses(x, cache):
+            return self.o_proj(self._fused(x, cache, lens))
         q, new, window = self._project(x, cache.window, lens)
         return self._output(x, cache.read(q, new, window, lens))
 
@@ -107,6 +110,50 @@ class KDA(KeepsFloat32):
             beta=torch.sigmoid(precision.wide(self.b_proj(x))),
         )
         return norm.l2_norm(q) * self.K**-0.5, new, window
+
+    def _fuses(self, x: Tensor, cache: KDACache) -> bool:
+        """Whether one native pass may do all between the projections and o_proj.
+
+        It keeps no inputs for a rewind, and autograd could not follow it.
+        """
+        if cache.keep or torch.is_autocast_enabled("cpu"):
+            return False
+        weights = (*self._weights().tensors(), cache.state)
+        return (
+            choose.native(x, cache.window)
+            and x.dtype == cache.window.dtype == self.q_proj.weight.dtype
+            and choose.native(*weights, dtypes=choose.SINGLE)
+            and not choose.recorded(x, cache.window, *self.parameters(), cache.state)
+        )
+
+    def _weights(self) -> native.Weights:
+        convs = (self.q_conv1d, self.k_conv1d, self.v_conv1d)
+        q, k, v = (c.weight for c in convs)
+        return native.Weights(
+            taps=(q, k, v),
+            A_log=self.A_log,
+            dt_bias=self.dt_bias,
+            norm=self.o_norm.weight,
+            eps=self.o_norm.eps,
+            lower_bound=self.lower_bound,
+        )
+
+    def _fused(
+        self, x: Tensor, cache: KDACache, lens: tuple[int, ...] | None
+    ) -> Float[Tensor, "B T HV"]:
+        """Eq. 1-6 without the projections; leaves memory and window in the cache."""
+        given = native.Projected(
+            q=self.q_proj(x),
+            k=self.k_proj(x),
+            v=self.v_proj(x),
+            z=self.f_b_proj(self.f_a_proj(x)),
+            b=self.b_proj(x),
+            gate=self.g_proj(x),
+        )
+        each = lens or (x.shape[1],) * x.shape[0]
+        held = cache.window, cache.state
+        out, cache.window, cache.state = native.run(given, self._weights(), *held, each)
+        return out
 
     def _output(
         self, x: Float[Tensor, "B T D"], out: Float[Tensor, "B T H V"]
