@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from k3.kernels import precision
+from k3.kernels import choose, precision
+from k3.kernels.native import attn_res as native
 
 
 def inverse_rms(x: Float[Tensor, "*B D"], eps: float) -> Float[Tensor, "*B"]:
@@ -26,6 +27,8 @@ def mix(
     1/sqrt(D). fp32 or wider throughout.
     Matches: spec.attn_res.retrieve.
     """
+    if _native(blocks, scale, prefix, query):
+        return native.mix(blocks, scale, prefix, query, eps)
     scores = (blocks @ query) * scale
     if prefix is None:
         p = torch.softmax(scores, -1)
@@ -34,6 +37,17 @@ def mix(
     p = torch.softmax(torch.cat([scores, last.unsqueeze(-1)], -1), -1)
     past = (p[..., :-1].unsqueeze(-2) @ blocks).squeeze(-2)
     return torch.addcmul(past, p[..., -1:], prefix)
+
+
+def _native(
+    blocks: Tensor, scale: Tensor, prefix: Tensor | None, query: Tensor
+) -> bool:
+    tensors = [blocks, scale, query] + ([] if prefix is None else [prefix])
+    return (
+        choose.native(*tensors)
+        and all(x.dtype == torch.float32 for x in tensors)
+        and 0 < blocks.shape[-2] <= native.MAX_BLOCKS
+    )
 
 
 def fold_query(

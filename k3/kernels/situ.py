@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from k3.kernels import precision
+from k3.kernels import choose, precision
+from k3.kernels.native import situ as native
 
 
 def situ(
@@ -16,6 +17,8 @@ def situ(
     bounded by beta * linear (Eq. 19).
     Matches: spec.situ.situ.
     """
+    if choose.native(gate, up) and gate.dtype == up.dtype:
+        return native.situ(gate, up, beta, linear)
     g, u = precision.wide(gate), precision.wide(up)
     capped = torch.tanh(g / beta) * torch.sigmoid(g)
     return (capped * torch.tanh(u / linear) * (beta * linear)).to(gate.dtype)

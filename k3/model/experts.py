@@ -5,12 +5,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from k3 import errors
 from k3.config import TextConfig
-from k3.kernels import mx, situ
+from k3.kernels import choose, mx, situ
+from k3.kernels.native import experts as native
 
 BLOCK = 32
 """Weights that share one MXFP4 scale."""
@@ -68,6 +69,35 @@ class Experts(nn.Module):
             return self
         w1, w2, w3 = self.w1.unbind(0), self.w2.unbind(0), self.w3.unbind(0)
         return lambda e, x: self.run(x, w1[e], w2[e], w3[e])
+
+    def grouped(
+        self,
+        z: Float[Tensor, "T L"],
+        index: Int[Tensor, "T k"],
+        weights: Float[Tensor, "T k"],
+    ) -> Float[Tensor, "T L"] | None:
+        """Return moe.combine of these experts by one kernel, None where none fits."""
+        stacks = self._stacks()
+        dense = [] if self.packed else list(stacks.values())
+        if not choose.native(z, weights, *dense) or z.dtype != self.dtype:
+            return None
+        bytes_ = [stacks[name][0] for name in stacks if self.packed]
+        if any(not x.is_cpu or not x.is_contiguous() for x in bytes_):
+            return None
+        caps = self.beta, self.linear_beta
+        if choose.recorded(z, weights, *dense):
+            return None
+        return native.combine(z, index, weights, stacks, caps)
+
+    def _stacks(self) -> dict[str, Any]:
+        """Return w1 .. w3, and where they are packed their scales s1 .. s3."""
+        if not self.packed:
+            return {name: getattr(self, name) for name in ("w1", "w2", "w3")}
+        return {
+            f"{letter}{i}": getattr(self, f"w{i}_{part}")
+            for letter, part in (("w", "packed"), ("s", "scale"))
+            for i in (1, 2, 3)
+        }
 
     def weight(self, name: str, expert: int) -> Float[Tensor, "rows columns"]:
         """Return one matrix of one expert, decoded if it is packed."""

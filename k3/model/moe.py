@@ -1,7 +1,7 @@
 """Stable LatentMoE: fp32 router, experts in a latent space, fused shared experts."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from k3.config import TextConfig
@@ -57,6 +57,19 @@ class MoE(nn.Module):
         record(taps, f"{name}.index", index)
         record(taps, f"{name}.weights", weights)
         z = self.routed_expert_down_proj(rows)
-        mixed = self.dispatch(z, index, weights, self.experts.for_pass()).to(x.dtype)
+        mixed = self._mix(z, index, weights).to(x.dtype)
         routed = self.routed_expert_up_proj(self.routed_expert_norm(mixed))
         return routed.view(x.shape) + self.shared_experts(x)
+
+    def _mix(
+        self,
+        z: Float[Tensor, "T L"],
+        index: Int[Tensor, "T k"],
+        weights: Float[Tensor, "T k"],
+    ) -> Float[Tensor, "T L"]:
+        """Sum the chosen experts: by one kernel where it fits, else by `dispatch`."""
+        if self.dispatch is moe.combine:
+            mixed = self.experts.grouped(z, index, weights)
+            if mixed is not None:
+                return mixed
+        return self.dispatch(z, index, weights, self.experts.for_pass())

@@ -11,6 +11,11 @@ namespace k3 {
 
 namespace {
 
+// Up to so many tokens MXFP4 is multiplied straight from its bytes.
+constexpr int64_t FEW = 16;
+// Tokens at once: memory is bounded, and weights are read again for the next ones.
+constexpr int64_t MOST = 1024;
+
 // Rows of one expert in use, at `first` of the assignments sorted by expert.
 struct Group {
     int64_t expert, first, count;
@@ -46,6 +51,7 @@ struct Grouped {
     const Experts& x;
     const Group* groups;
     int64_t used, all, threads;
+    bool decodes;
 
     // Where the packed rows of an assignment start.
     int64_t place(int64_t first, int64_t cols) const { return first * pitch<T>(cols); }
@@ -98,7 +104,7 @@ void run_experts(Scratch& scratch, const Experts& experts, const Chosen& chosen,
     auto* weight = scratch.take<float>(all);
     auto* start = scratch.take<int64_t>(experts.E + 1);
     const int64_t used = sort(experts, chosen, groups, token, weight, start);
-    Grouped<T> grouped{scratch, experts, groups, used, all, threads};
+    Grouped<T> grouped{scratch, experts, groups, used, all, threads, chosen.decodes};
     auto* rows = scratch.take<typename T::value>(all * pitch<T>(L));
     const bool arranged = experts.s1 != nullptr;
     for (int64_t i = 0; i < all; ++i)
@@ -130,11 +136,20 @@ template <class T>
 void combine(const Experts& experts, const Chosen& chosen, const typename T::value* z,
              float* out, int64_t threads) {
     static thread_local Scratch scratch;
-    const int64_t size = chosen.n * experts.L;
-    scratch.reserve(experts_room(experts, chosen) + size * 4 + 4096);
-    auto* wide = scratch.take<float>(size);
-    over(size, [&](int64_t i, int64_t n) { store_n(wide + i, load_n(z + i, n), n); });
-    run_experts<T>(scratch, experts, chosen, wide, out, threads);
+    const int64_t most = chosen.n < MOST ? chosen.n : MOST, L = experts.L;
+    const Chosen largest{most, chosen.k, nullptr, nullptr};
+    scratch.reserve(experts_room(experts, largest) + most * L * 4 + 4096);
+    auto* wide = scratch.take<float>(most * L);
+    for (int64_t first = 0; first < chosen.n; first += most) {
+        const int64_t n = chosen.n - first < most ? chosen.n - first : most;
+        const auto* rows = z + first * L;
+        over(n * L,
+             [&](int64_t i, int64_t m) { store_n(wide + i, load_n(rows + i, m), m); });
+        run_experts<T>(scratch, experts,
+                       {n, chosen.k, chosen.index + first * chosen.k,
+                        chosen.weights + first * chosen.k, chosen.n > FEW},
+                       wide, out + first * L, threads);
+    }
 }
 
 }  // namespace

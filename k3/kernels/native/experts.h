@@ -18,6 +18,7 @@ struct Chosen {
     int64_t n, k;
     const int64_t* index;
     const float* weights;
+    bool decodes = false;  // as in Job
 };
 
 // out [n L] = sum over chosen experts of weight * w2 SiTU(w1 z, w3 z), in rising order

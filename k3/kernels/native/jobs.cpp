@@ -1,6 +1,7 @@
 // Runs products in pieces of whole rows; see __AVX512BF16__ in lanes.h.
 #include "jobs.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -11,9 +12,10 @@ namespace k3 {
 
 namespace {
 
-// Rows of one task; a piece of a matrix ends where four rows end, so that its sums do
-// not depend on the number of threads.
-constexpr int64_t PIECE_BYTES = 32768;
+// A piece is some rows of a matrix by some rows of x. It ends where four rows of the
+// matrix end, so that its sums do not depend on the number of threads; rows of x stay
+// in the second cache while those of the matrix pass by.
+constexpr int64_t PIECE_BYTES = 32768, WIDE_BYTES = 131072;
 
 template <class T>
 int64_t row_bytes(const Job& job) {
@@ -22,25 +24,43 @@ int64_t row_bytes(const Job& job) {
                : job.cols * static_cast<int64_t>(sizeof(typename T::value));
 }
 
+struct Pieces {
+    int64_t rows, batch, across, count;
+};
+
 template <class T>
-int64_t piece_rows(const Job& job) {
-    int64_t rows = PIECE_BYTES / (row_bytes<T>(job) + 1);
-    return rows < 4 ? 4 : rows / 4 * 4;
+Pieces cut(const Job& job, int64_t threads) {
+    const int64_t size = job.cols * static_cast<int64_t>(sizeof(typename T::value));
+    int64_t batch = WIDE_BYTES / (size + 1) / 4 * 4;
+    batch = batch < 16 ? 16 : batch;
+    const bool wide = job.batch > batch;
+    const int64_t bytes = wide ? WIDE_BYTES : PIECE_BYTES;
+    int64_t rows = threads <= 1 ? job.rows : bytes / (row_bytes<T>(job) + 1) / 4 * 4;
+    rows = rows < 4 ? 4 : rows;
+    const int64_t across = (job.batch + batch - 1) / batch;
+    return {rows, batch, across, (job.rows + rows - 1) / rows * across};
 }
 
 template <class T>
-void run_piece(const Job& job, int64_t begin, int64_t end) {
+void run_piece(const Job& job, const Pieces& pieces, int64_t i) {
     using V = typename T::value;
-    const V* x = static_cast<const V*>(job.x);
-    if (job.matrix.scale)
-        mx_product<T>(static_cast<const uint8_t*>(job.matrix.data), job.matrix.scale,
-                      begin, end, job.cols, x, job.batch, job.y, job.ldy);
-    else
+    const int64_t begin = i / pieces.across * pieces.rows;
+    const int64_t first = i % pieces.across * pieces.batch;
+    const int64_t end = std::min(begin + pieces.rows, job.rows);
+    const int64_t batch = std::min(pieces.batch, job.batch - first);
+    const V* x = static_cast<const V*>(job.x) + first * pitch<T>(job.cols);
+    float* y = job.y + first * job.ldy;
+    if (job.matrix.scale) {
+        auto* run =
+            job.decodes && job.cols <= MX_COLUMNS ? mx_decoded<T> : mx_product<T>;
+        run(static_cast<const uint8_t*>(job.matrix.data), job.matrix.scale, begin, end,
+            job.cols, x, batch, y, job.ldy);
+    } else
         product<T>(static_cast<const V*>(job.matrix.data), begin, end, job.cols, x,
-                   job.batch, job.y, job.ldy);
+                   batch, y, job.ldy);
     if (job.rounds)
-        for (int64_t n = 0; n < job.batch; ++n)
-            T::round_row(job.y + n * job.ldy + begin, end - begin);
+        for (int64_t n = 0; n < batch; ++n)
+            T::round_row(y + n * job.ldy + begin, end - begin);
 }
 
 }  // namespace
@@ -48,24 +68,19 @@ void run_piece(const Job& job, int64_t begin, int64_t end) {
 template <class T>
 void run_jobs(const Job* jobs, int64_t count, int64_t threads) {
     if (threads <= 1) {
-        for (int64_t j = 0; j < count; ++j) run_piece<T>(jobs[j], 0, jobs[j].rows);
+        for (int64_t j = 0; j < count; ++j) {
+            const Pieces pieces = cut<T>(jobs[j], 1);
+            for (int64_t i = 0; i < pieces.count; ++i) run_piece<T>(jobs[j], pieces, i);
+        }
         return;
     }
-    int64_t pieces = 0;
-    for (int64_t j = 0; j < count; ++j) {
-        int64_t rows = piece_rows<T>(jobs[j]);
-        pieces += (jobs[j].rows + rows - 1) / rows;
-    }
-    parallel(threads, pieces, [&](int64_t i) {
+    int64_t all = 0;
+    for (int64_t j = 0; j < count; ++j) all += cut<T>(jobs[j], threads).count;
+    parallel(threads, all, [&](int64_t i) {
         for (int64_t j = 0; j < count; ++j) {
-            int64_t rows = piece_rows<T>(jobs[j]);
-            int64_t here = (jobs[j].rows + rows - 1) / rows;
-            if (i < here) {
-                int64_t end = (i + 1) * rows;
-                return run_piece<T>(jobs[j], i * rows,
-                                    end < jobs[j].rows ? end : jobs[j].rows);
-            }
-            i -= here;
+            const Pieces pieces = cut<T>(jobs[j], threads);
+            if (i < pieces.count) return run_piece<T>(jobs[j], pieces, i);
+            i -= pieces.count;
         }
     });
 }

@@ -19,6 +19,9 @@ struct Job {
     float* y;
     int64_t ldy;
     bool rounds = true;  // whether y is left as the trunk's dtype would keep it
+    // Whether MXFP4 rows are decoded before they are multiplied: faster for many rows
+    // of x, but summed otherwise, so it must not depend on what other rows hold.
+    bool decodes = false;
 };
 
 template <class T>

@@ -12,6 +12,7 @@ namespace k3 {
 constexpr int64_t LANES = 16;
 typedef float Sums __attribute__((vector_size(64)));
 typedef int32_t Words __attribute__((vector_size(64)));
+typedef uint32_t UWords __attribute__((vector_size(64)));
 typedef Words AnyWords __attribute__((aligned(1), may_alias));
 
 K3_INLINE Words words(const void* p) { return *static_cast<const AnyWords*>(p); }

@@ -68,6 +68,43 @@ K3_INLINE void mx_row(const uint8_t* w, const uint8_t* scale, int64_t cols,
     for (int n = 0; n < N; ++n) sums[n] = acc[n];
 }
 
+// The values of a row, in the order of mx_arrange.
+template <class T>
+K3_INLINE void mx_decode(const uint8_t* w, const uint8_t* scale, int64_t cols,
+                         typename T::value* row) {
+    for (int64_t g = 0; g < cols / GROUP; ++g) {
+        Words pairs = mx_pairs(w + 16 * g);
+        Sums low = even(pairs) * E8M0[scale[g]], high = odd(pairs) * E8M0[scale[g]];
+        if constexpr (T::PER_LANE == 1) {
+            put(row + GROUP * g, low);
+            put(row + GROUP * g + 16, high);
+        } else {
+            // Exact in bf16, so that the upper halves are the values.
+            Words both = (Words)((UWords)low >> 16) |
+                         ((Words)high & static_cast<int32_t>(0xffff0000));
+            std::memcpy(row + GROUP * g, &both, sizeof both);
+        }
+    }
+}
+
+// Columns up to which there is room for decoded rows.
+constexpr int64_t MX_COLUMNS = 8192;
+
+// Four rows of W at a time, decoded once for all of x.
+template <class T>
+void mx_decoded(const uint8_t* w, const uint8_t* scale, int64_t begin, int64_t end,
+                int64_t cols, const typename T::value* x, int64_t batch, float* y,
+                int64_t ldy) {
+    alignas(64) static thread_local typename T::value rows[4 * MX_COLUMNS];
+    for (int64_t r = begin; r < end; r += 4) {
+        const int64_t count = end - r < 4 ? end - r : 4;
+        for (int64_t q = 0; q < count; ++q)
+            mx_decode<T>(w + (r + q) * cols / 2, scale + (r + q) * cols / GROUP, cols,
+                         rows + q * cols);
+        product<T>(rows, 0, count, cols, x, batch, y + r, ldy);
+    }
+}
+
 // y[n][r] = x[n] . W[r] for rows begin..end of an MXFP4 matrix; x as for product(),
 // arranged by mx_arrange before it was packed.
 template <class T>

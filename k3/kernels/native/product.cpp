@@ -3,6 +3,7 @@
 
 #include "api.h"
 #include "jobs.h"
+#include "mx.h"
 
 namespace {
 
@@ -11,17 +12,24 @@ using namespace k3;
 template <class T>
 void rows(const typename T::value* x, Matrix w, int64_t batch, int64_t out_features,
           int64_t in_features, typename T::value* y, int64_t threads) {
+    using V = typename T::value;
     static thread_local Scratch scratch;
-    const int64_t ldy = out_features;
-    scratch.reserve((batch * (pitch<T>(in_features) + in_features + ldy) + 64) * 4);
-    auto* wide = scratch.take<float>(batch * in_features);
-    for (int64_t i = 0; i < batch * in_features; ++i) wide[i] = widen(x[i]);
-    auto* packed = packed_rows<T>(scratch, wide, in_features, batch, in_features,
-                                  w.scale != nullptr);
-    auto* sums = scratch.take<float>(batch * ldy);
-    Job job{w, out_features, in_features, packed, batch, sums, ldy, false};
+    const int64_t ldx = pitch<T>(in_features), ldy = out_features;
+    scratch.reserve(batch * (ldx * static_cast<int64_t>(sizeof(V)) + ldy * 4) + 4096);
+    auto* packed = scratch.take<V>(batch * ldx);
+    for (int64_t n = 0; n < batch; ++n) {
+        V* row = packed + n * ldx;
+        std::memcpy(row, x + n * in_features, in_features * sizeof(V));
+        std::memset(row + in_features, 0, (ldx - in_features) * sizeof(V));
+        if constexpr (T::PER_LANE == 1)
+            if (w.scale) mx_arrange<T>(row, in_features);
+    }
+    float* sums;
+    if constexpr (T::PER_LANE == 1) sums = y;
+    else sums = scratch.take<float>(batch * ldy);
+    Job job{w, out_features, in_features, packed, batch, sums, ldy, false, batch >= 8};
     run_jobs<T>(&job, 1, threads);
-    T::pack(sums, y, batch * ldy);
+    if constexpr (T::PER_LANE == 2) T::pack(sums, y, batch * ldy);
 }
 
 }  // namespace

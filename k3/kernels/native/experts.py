@@ -1,0 +1,68 @@
+"""All chosen experts of some rows in one native call, from dense or MXFP4 stacks."""
+
+import ctypes
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from k3.kernels.native import library
+
+Stack = Tensor | Sequence[Tensor]
+
+
+class _Experts(ctypes.Structure):
+    """Struct Experts of experts.h."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("w1", "w2", "w3", "s1", "s2", "s3")),
+        *((name, ctypes.c_int64) for name in ("E", "L", "F")),
+        *((name, ctypes.c_double) for name in ("beta", "linear_beta")),
+    ]
+
+
+def addresses(stack: Stack) -> Int[Tensor, " E"]:
+    """Return where the matrix of each expert lies."""
+    if isinstance(stack, Tensor):
+        step = stack.stride(0) * stack.element_size()
+        return torch.arange(len(stack)) * step + stack.data_ptr()
+    return torch.tensor([x.data_ptr() for x in stack])
+
+
+def combine(
+    z: Float[Tensor, "T L"],
+    index: Int[Tensor, "T k"],
+    weights: Float[Tensor, "T k"],
+    stacks: dict[str, Stack],
+    caps: tuple[float, float],
+) -> Float[Tensor, "T L"]:
+    """Sum of weight * w2 SiTU(w1 z, w3 z) over the chosen experts, in fp32.
+
+    `stacks` are w1, w2, w3 in the dtype of z, or their MXFP4 bytes with the scales
+    s1, s2, s3; `caps` is SiTU's beta and linear beta.
+    Matches: kernels.moe.combine over model.experts.Experts.
+    """
+    z, index, weights = z.contiguous(), index.contiguous(), weights.contiguous()
+    tables = {name: addresses(stack) for name, stack in stacks.items()}
+    made = _Experts(
+        **{name: table.data_ptr() for name, table in tables.items()},
+        E=len(stacks["w1"]),
+        L=z.shape[1],
+        F=stacks["w1"][0].shape[0],
+        beta=caps[0],
+        linear_beta=caps[1],
+    )
+    out = torch.empty(z.shape, dtype=torch.float32)
+    library.function("k3_experts", "ppppiipii")(
+        ctypes.addressof(made),
+        z.data_ptr(),
+        index.data_ptr(),
+        weights.data_ptr(),
+        z.shape[0],
+        index.shape[1],
+        out.data_ptr(),
+        z.dtype == torch.bfloat16,
+        torch.get_num_threads(),
+    )
+    return out

@@ -1,0 +1,93 @@
+"""Grouped experts natively against PyTorch's form: dense, MXFP4, many and few rows."""
+
+import pytest
+import torch
+from small import gap
+
+from k3.kernels import choose, moe, mx
+from k3.kernels.native import experts as native
+from k3.kernels.situ import situ
+
+E, CAPS = 11, (4.0, 25.0)
+TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 1.5e-2}
+
+
+def draw(*shape, seed=0, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator).to(dtype)
+
+
+def routing(n, k=3):
+    generator = torch.Generator().manual_seed(n)
+    index = torch.stack([torch.randperm(E, generator=generator)[:k] for _ in range(n)])
+    return index.view(n, k), draw(n, k, seed=n).softmax(-1)
+
+
+def stacks(L, F, dtype):
+    return {
+        "w1": draw(E, F, L, seed=1, dtype=dtype) * L**-0.5,
+        "w2": draw(E, L, F, seed=2, dtype=dtype) * F**-0.5,
+        "w3": draw(E, F, L, seed=3, dtype=dtype) * L**-0.5,
+    }
+
+
+def packed(dense):
+    made, decoded = {}, {}
+    for name, w in dense.items():
+        made[name], made["s" + name[1]] = mx.encode(w.float())
+        decoded[name] = mx.decode(made[name], made["s" + name[1]], w.dtype)
+    return made, decoded
+
+
+def twin(z, index, weights, dense):
+    """PyTorch's form, expert by expert."""
+
+    def expert(e, x):
+        w1, w2, w3 = (dense[name][e].T for name in ("w1", "w2", "w3"))
+        return situ(x @ w1, x @ w3, *CAPS) @ w2
+
+    with choose.use("torch"):
+        return moe.combine(z, index, weights, expert)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("n", [1, 5, 17, 100])
+def test_dense_experts_are_pytorchs(poisoned, dtype, n):
+    dense, z = stacks(37, 14, dtype), draw(n, 37, dtype=dtype)
+    got = native.combine(z, *routing(n), dense, CAPS)
+    assert got.dtype == torch.float32
+    assert gap(got, twin(z, *routing(n), dense)) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("n", [1, 5, 17, 100])
+def test_packed_experts_are_those_of_decoded_weights(poisoned, dtype, n):
+    made, decoded = packed(stacks(64, 96, dtype))
+    z = draw(n, 64, dtype=dtype)
+    got = native.combine(z, *routing(n), made, CAPS)
+    assert gap(got, twin(z, *routing(n), decoded)) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("n", [5, 40])
+def test_other_rows_do_not_change_the_bits_of_one(n):
+    made, _ = packed(stacks(64, 32, torch.float32))
+    z, (index, weights) = draw(n, 64), routing(n)
+    whole = native.combine(z, index, weights, made, CAPS)
+    other = z.flip(0).clone(), index.flip(0).clone(), weights.flip(0).clone()
+    for x, y in zip(other, (z, index, weights), strict=True):
+        x[0] = y[0]
+    assert torch.equal(native.combine(*other, made, CAPS)[0], whole[0])
+
+
+def test_more_rows_than_are_run_at_once():
+    dense, n = stacks(5, 3, torch.float32), 1500
+    z, (index, weights) = draw(n, 5), routing(n)
+    got = native.combine(z, index, weights, dense, CAPS)
+    assert gap(got, twin(z, index, weights, dense)) < 2e-6
+
+
+def test_no_rows():
+    dense = stacks(8, 4, torch.float32)
+    assert native.combine(
+        draw(0, 8), *(x[:0] for x in routing(1)), dense, CAPS
+    ).shape == (0, 8)
