@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from typing import Any, TypeVar
 
 from k3.errors import RequestError
@@ -153,7 +152,7 @@ class Stream:
     """The outputs of one request; `aclose` cancels what has not ended."""
 
     def __init__(self, worker: Worker, box: Box) -> None:
-        self._box, self.aclose = box, partial(_leave, worker, box)
+        self._worker, self._box = worker, box
 
     def __aiter__(self) -> "Stream":
         return self
@@ -161,11 +160,14 @@ class Stream:
     async def __anext__(self) -> Output:
         if not self._box.left:
             raise StopAsyncIteration
-        return await self._box.next()
+        output = await self._box.next()
+        if not self._box.left:
+            await self.aclose()
+        return output
 
-
-async def _leave(worker: Worker, box: Box) -> None:
-    worker.leave(box)
+    async def aclose(self) -> None:
+        """Read no more. Once everything has come, there is nothing to cancel."""
+        self._worker.leave(self._box)
 
 
 def _cancel_all(engine: Engine) -> None:
