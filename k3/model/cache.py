@@ -46,7 +46,7 @@ class KDACache:
         if not self.keep or lens is not None:
             out, self.state = inputs.advance(q, new, self.state, lens)
             self.window = window
-            self._forget()
+            self.forget()
             return out
         early = max(len(new) - self.keep, 0)
         outs = []
@@ -55,7 +55,7 @@ class KDACache:
             out, self.state = inputs.advance(q[:, :early], first, self.state)
             each = (early,) * len(self.state)
             self.window = inputs.window_after(self.window, first.raw, each)
-            self._forget()
+            self.forget()
             outs.append(out)
         late = new.cut(early, len(new))
         self._keep(late)
@@ -63,7 +63,8 @@ class KDACache:
         self.window = window
         return torch.cat([*outs, out], 1)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Keep no inputs of what has been taken so far."""
         self.base, self.kept, self.counts = None, None, ()
 
     def _keep(self, late: Inputs) -> None:
@@ -76,8 +77,10 @@ class KDACache:
             return
         gone = tuple(max(n + len(late) - self.keep, 0) for n in self.counts)
         if gone == self.counts:
-            self.base = self.state, self.window
-        elif any(gone):
+            self.base, self.kept = (self.state, self.window), late
+            self.counts = (len(late),) * len(self.state)
+            return
+        if any(gone):
             self.base = inputs.replay(self.base, self.kept, gone)
         self.kept = inputs.shift(self.kept, late, self.counts, gone)
         self.counts = tuple(

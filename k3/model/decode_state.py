@@ -186,6 +186,13 @@ class DecodeState:
         )
         return self._with(self.caches, lens, kept)
 
+    def forget(self) -> "DecodeState":
+        """Return the state without kept inputs, as verified; this one is spent."""
+        for cache in self.take():
+            if isinstance(cache, KDACache):
+                cache.forget()
+        return self._with(self.caches, self.lens, (0,) * self.batch)
+
     def _back(self, n: int | Sequence[int]) -> tuple[int, ...]:
         """Return how far each row goes back."""
         rule = "rewind takes back a whole number of tokens"

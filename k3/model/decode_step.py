@@ -1,4 +1,4 @@
-"""One token of every sequence through all layers in one native call.
+"""The next tokens of every sequence through all layers in one native call.
 
 A plan holds where the weights are; it is made anew when one of them has moved.
 """
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from k3.model.model import Model
 
 MAX_BATCH = 16
-"""Rows of a step; beyond it matrix products of PyTorch are the faster way."""
+"""Sequences of a step; beyond it matrix products of PyTorch are the faster way."""
+
+MAX_TOKENS = 16
+"""Tokens of each that one call runs, a drafted block: beyond it PyTorch takes them."""
 
 MAX_LAYERS = 250
 """Depth sources that the kernel has room for, less the running sum."""
@@ -56,15 +59,17 @@ class Plan:
         )
 
     def run(self, ids: Tensor, state: DecodeState) -> Tensor:
-        """Return logits [B 1 W] and leave the state after ids in the caches."""
+        """Return logits [B T W] and leave the state after ids in the caches."""
         lens, held = state.lens, state.take()
-        logits = torch.empty(len(lens), 1, self.addresses.sizes.vocab)
+        logits = torch.empty(*ids.shape, self.addresses.sizes.vocab)
         ids = ids.to(torch.int64).contiguous()
-        pairs = [_carried(cache) for cache in held]
+        tokens = ids.shape[1]
+        pairs = [_carried(cache, tokens) for cache in held]
         array = (decode.Carried * len(pairs))(*(entry for entry, _ in pairs))
         before = (ctypes.c_int64 * len(lens))(*lens)
         run = decode.Run(
             batch=len(lens),
+            tokens=tokens,
             threads=torch.get_num_threads(),
             ids=ids.data_ptr(),
             lens=ctypes.addressof(before),
@@ -73,7 +78,7 @@ class Plan:
         )
         decode.step(self.addresses.model, run, self.is_bf16)
         for cache, (_, after) in zip(held, pairs, strict=True):
-            _settle(cache, after)
+            _settle(cache, after, tokens)
         self._made = [weakref.ref(x) for cache in held for x in _tensors(cache)]
         return logits
 
@@ -89,7 +94,8 @@ class Plans:
 
     def take(self, model: "Model", ids: Tensor, state: DecodeState) -> Plan | None:
         """Return the plan for a step over these, or None where PyTorch must run it."""
-        if ids.shape[1] != 1 or not 0 < ids.shape[0] <= MAX_BATCH:
+        most = min(MAX_TOKENS, state.keep_inputs or MAX_TOKENS)
+        if not 0 < ids.shape[0] <= MAX_BATCH or not 0 < ids.shape[1] <= most:
             return None
         if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
             return None
@@ -122,10 +128,10 @@ def _usable(cache: Cache) -> bool:
     return all(type(x) in choose.PLAIN and not x.requires_grad for x in both)
 
 
-def _carried(cache: Cache) -> tuple[decode.Carried, Any]:
+def _carried(cache: Cache, tokens: int) -> tuple[decode.Carried, Any]:
     """What the kernel is told of a cache, and what is new after it."""
     if isinstance(cache, MLACache):
-        cache._reserve(max(cache.lens) + 1)
+        cache._reserve(max(cache.lens) + tokens)
         rows = cache.rows
         return decode.Carried(rows=rows.data_ptr(), stride=rows.stride(0)), None
     before = cache.state.contiguous(), cache.window.contiguous()
@@ -136,7 +142,7 @@ def _carried(cache: Cache) -> tuple[decode.Carried, Any]:
         window_in=before[1].data_ptr(),
         window_out=window.data_ptr(),
     )
-    new = _inputs(cache) if cache.keep else None
+    new = _inputs(cache, tokens) if cache.keep else None
     if new is not None:
         names = ("raw", "k", "v", "g", "beta")
         for name, x in zip(names, new.tensors(), strict=True):
@@ -144,26 +150,26 @@ def _carried(cache: Cache) -> tuple[decode.Carried, Any]:
     return made, (state, window, new, before)
 
 
-def _inputs(cache: KDACache) -> "caches.Inputs":
-    """Room for the inputs of one token."""
+def _inputs(cache: KDACache, T: int) -> "caches.Inputs":
+    """Room for the inputs of T tokens."""
     B, H, V, K = cache.state.shape
     return caches.Inputs(
-        raw=cache.window.new_empty(B, 1, cache.window.shape[2]),
-        k=torch.empty(B, 1, H, K),
-        v=torch.empty(B, 1, H, V),
-        g=torch.empty(B, 1, H, K),
-        beta=torch.empty(B, 1, H),
+        raw=cache.window.new_empty(B, T, cache.window.shape[2]),
+        k=torch.empty(B, T, H, K),
+        v=torch.empty(B, T, H, V),
+        g=torch.empty(B, T, H, K),
+        beta=torch.empty(B, T, H),
     )
 
 
-def _settle(cache: Cache, after: Any) -> None:
+def _settle(cache: Cache, after: Any, tokens: int) -> None:
     """Let a cache hold what the kernel has written."""
     if isinstance(cache, MLACache):
-        cache.lens = tuple(n + 1 for n in cache.lens)
+        cache.lens = tuple(n + tokens for n in cache.lens)
         return
     state, window, new, _ = after
     if new is None:
-        cache._forget()
+        cache.forget()
     else:
         cache._keep(new)
     cache.state, cache.window = state, window

@@ -114,12 +114,12 @@ class Model(nn.Module):
     def step(
         self, ids: Int[Tensor, "B T"], state: DecodeState
     ) -> tuple[Float[Tensor, "B T W"], DecodeState]:
-        """Run the next token of every sequence; the old handle is spent."""
+        """Run the next tokens of every sequence; the old handle is spent."""
         plan = self._prepared(ids, state)
         if plan is None:
             return self(ids, state=state)
         logits = plan.run(ids, state)
-        return logits, state.advance((1,) * state.batch, packed=False)
+        return logits, state.advance((ids.shape[1],) * state.batch, packed=False)
 
     def _prepared(self, ids: Tensor, state: DecodeState) -> Plan | None:
         """Check a step as forward does; return the plan if one native call runs it."""

@@ -74,17 +74,14 @@ def decode(
 ) -> tuple[DecodeState, list[Block]]:
     """One round for all rows: at most k + 1 tokens each, the state behind them.
 
-    The state has run all tokens of each chain but the last, and kept at least
+    The state has run all tokens of each chain but the last, and keeps
     keep_inputs(k) inputs. What goes wrong with one sequence is in its block.
     """
     blocks = propose(rows, draft, k, model.config.text.vocab_size)
     ids = _ids(blocks)
-    logits, state = model(ids.to(model.device), state=state)
-    for row, block in zip(logits, blocks, strict=True):
-        try:
-            _verify(block, row[: block.drafted + 1])
-        except Exception as error:
-            block.error = error
+    # What earlier rounds kept is verified: only this one may be taken back.
+    logits, state = model.step(ids.to(model.device), state.forget())
+    _decide(blocks, _allowed(blocks, logits))
     # A row that failed ends; it goes back as far as any other.
     width = ids.shape[1]
     back = [width - max(block.emitted, 1) for block in blocks]
@@ -146,59 +143,110 @@ def _ids(blocks: list[Block]) -> Tensor:
     return torch.tensor(rows)
 
 
-def _verify(block: Block, logits: Tensor) -> None:
-    """Decide on one sequence's proposal by the logits after each prefix, and go on."""
-    if block.error is not None:
-        return
-    if any(mask is not None for mask in block.masks):
-        logits = logits.clone()
-        for row, mask in zip(logits, block.masks, strict=True):
+def _allowed(blocks: list[Block], logits: Tensor) -> Tensor:
+    """Logits [B T W] in which constraints have ruled tokens out."""
+    if all(mask is None for block in blocks for mask in block.masks):
+        return logits
+    logits = logits.clone()
+    for row, block in zip(logits, blocks, strict=True):
+        for place, mask in zip(row, block.masks, strict=False):
             if mask is not None:
-                row.masked_fill_(~mask.to(row.device), -torch.inf)
-    usable = _usable(logits)
-    if not usable:
-        raise no_choice(block.sequence)
-    proposal = block.proposal.cut(usable)
-    ids, block.accepted = _emit(block.sequence, proposal, logits[:usable])
-    for token_id, choice in zip(
-        ids, _choices(block.sequence, ids, logits), strict=True
-    ):
+                place.masked_fill_(~mask.to(row.device), -torch.inf)
+    return logits
+
+
+def _decide(blocks: list[Block], logits: Tensor) -> None:
+    """Verify each proposal by the logits after its prefixes, and go on by what stays.
+
+    A place without a distribution ends a block before it; as the first it is an error.
+    """
+    good: list[list[bool]] = torch.isfinite(logits.amax(-1)).tolist()
+    usable = [
+        [*row[: block.drafted + 1], False].index(False)
+        for row, block in zip(good, blocks, strict=True)
+    ]
+    found = _emit(blocks, usable, logits)
+    choices = iter(_choices(blocks, found, logits))
+    for block, ids in zip(blocks, found, strict=True):
+        chosen = [next(choices) for _ in ids]
+        if block.error is None and not ids:
+            block.error = no_choice(block.sequence)
+        try:
+            _take(block, ids, chosen)
+        except Exception as error:
+            block.error = error
+
+
+def _take(block: Block, ids: list[int], choices: list[Choice]) -> None:
+    """Go on by tokens until one is the last."""
+    for token_id, choice in zip(ids, choices, strict=True):
         block.tokens.append(block.sequence.take(token_id, choice))
         if block.sequence.finish:
             break
     block.accepted = min(block.accepted, block.emitted)
 
 
-def _usable(logits: Tensor) -> int:
-    """How many rows, from the first on, are a distribution."""
-    good: list[bool] = torch.isfinite(logits.amax(-1)).tolist()
-    return [*good, False].index(False)
+def _emit(blocks: list[Block], usable: list[int], logits: Tensor) -> list[list[int]]:
+    """The tokens that follow each sequence; sets how many of them were drafted."""
+    best: list[list[int]] = logits.argmax(-1).tolist()
+    drawing = [
+        row
+        for row, block in enumerate(blocks)
+        if block.sequence.running.sampling.temperature > 0 and block.error is None
+    ]
+    laws = iter(_laws(blocks, [(row, usable[row]) for row in drawing], logits))
+    found: list[list[int]] = []
+    for row, block in enumerate(blocks):
+        proposal, running = block.proposal.cut(usable[row]), block.sequence.running
+        ids: list[int] = []
+        if block.error is None and row in drawing:
+            p = next(laws)
+            if usable[row]:
+                numbers = accept.uniforms(len(proposal.ids) + 1, running.generator)
+                checked = proposal.ids, p, proposal.probs, numbers
+                ids, block.accepted = accept.verify(*checked)
+        elif block.error is None:
+            sure = best[row][: usable[row]]
+            kept = [a == b for a, b in zip(proposal.ids, sure, strict=False)]
+            block.accepted = [*kept, False].index(False)
+            ids = sure[: block.accepted + 1]
+        found.append(ids)
+    return found
 
 
-def _emit(s: Sequence, proposal: Proposal, logits: Tensor) -> tuple[list[int], int]:
-    """The tokens that follow, and how many of them were drafted."""
-    sampling, count = s.running.sampling, len(proposal.ids)
-    if sampling.temperature == 0:
-        best: list[int] = logits.argmax(-1).tolist()
-        kept = [a == b for a, b in zip(proposal.ids, best, strict=False)]
-        accepted = [*kept, False].index(False)
-        return best[: accepted + 1], accepted
-    p = sample.distribution(logits, [sampling] * len(logits))
-    numbers = accept.uniforms(count + 1, s.running.generator)
-    return accept.verify(proposal.ids, p, proposal.probs, numbers)
+def _laws(
+    blocks: list[Block], rows: list[tuple[int, int]], logits: Tensor
+) -> Many[Tensor]:
+    """The target's laws [n W] after the first n prefixes of each of these rows."""
+    if not rows:
+        return []
+    flat = torch.cat([logits[row, :n] for row, n in rows])
+    options = [
+        blocks[row].sequence.running.sampling for row, n in rows for _ in range(n)
+    ]
+    return sample.distribution(flat, options).split([n for _, n in rows])
 
 
-def _choices(s: Sequence, ids: list[int], logits: Tensor) -> list[Choice]:
-    """Log-probabilities of the emitted tokens, and of their alternatives."""
-    at = torch.tensor(ids, device=logits.device)
-    scored = sample.score(logits[: len(ids)], at, s.running.sampling.logprobs)
+def _choices(
+    blocks: list[Block], found: list[list[int]], logits: Tensor
+) -> list[Choice]:
+    """Log-probabilities of all emitted tokens in order, and of their alternatives."""
+    flat = torch.cat([row[: len(ids)] for row, ids in zip(logits, found, strict=True)])
+    at = torch.tensor([i for ids in found for i in ids], device=logits.device)
+    most = [
+        block.sequence.running.sampling.logprobs
+        for block, ids in zip(blocks, found, strict=True)
+        for _ in ids
+    ]
+    scored = sample.score(flat, at.long(), max(most, default=0))
     columns = zip(
         scored.logprobs.tolist(),
         scored.top_ids.tolist(),
         scored.top_logprobs.tolist(),
+        most,
         strict=True,
     )
     return [
-        Choice(logprob, tuple(zip(top, values, strict=True)))
-        for logprob, top, values in columns
+        Choice(logprob, tuple(zip(top, values, strict=True))[:n])
+        for logprob, top, values, n in columns
     ]

@@ -227,3 +227,29 @@ def test_greedy_text_is_that_of_pytorch():
                 logits, state = loaded.step(token, state)
             texts.append(text)
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("keep", [0, 6])
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_a_block_is_its_tokens_one_by_one(poisoned, calls, net, size, keep):
+    """Verifying a drafted block gives every bit that single steps give."""
+    more, outs = ids(3, size, seed=4), []
+    with choose.use("native"):
+        _, state = net(ids(3, 9), state=net.init_state(3, keep))
+        single = state.fork()
+        block, state = net.step(more, state)
+        assert len(calls) == 1
+        for token in more.split(1, 1):
+            out, single = net.step(token, single)
+            outs.append(out)
+        back = [min(n, keep) for n in (0, 1, size)]
+        assert torch.equal(block, torch.cat(outs, 1))
+        assert state_gap(state.fork(), single.fork()) == 0
+        assert state_gap(state.rewind(back), single.rewind(back)) == 0
+
+
+def test_a_block_longer_than_what_is_kept_runs_in_pytorch(calls, net):
+    _, state = net(ids(1, 4), state=net.init_state(1, 2))
+    _, state = net.step(ids(1, 3), state)
+    assert not calls
+    assert state.kept == (2,)

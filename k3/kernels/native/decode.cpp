@@ -142,9 +142,10 @@ void run_layer(Pass& pass, Depth<T>& depth, const Layer& layer, const Carried& c
 
 // An upper bound of what a pass takes at once.
 int64_t room(const Sizes& z, const Run& run) {
-    int64_t B = run.batch, longest = 0;
-    for (int64_t b = 0; b < B; ++b)
+    int64_t B = run.batch * run.tokens, longest = 0;
+    for (int64_t b = 0; b < run.batch; ++b)
         longest = run.lens[b] > longest ? run.lens[b] : longest;
+    longest += run.tokens;
     int64_t kda = z.kda_heads * (8 * z.K + 6 * z.V) + z.K;
     int64_t mla = z.mla_heads * (3 * (z.nope + z.rope) + 4 * z.latent + 3 * z.rope +
                                  4 * z.mla_v + longest + 128) +
@@ -163,9 +164,9 @@ void step(const Model& model, const Run& run) {
     int64_t widest = 0;
     for (int64_t i = 0; i < z.layers; ++i)
         if (model.layers[i].width > widest) widest = model.layers[i].width;
-    scratch.reserve(room(z, run) + run.batch * widest * 16);
     Pass pass{z, run, scratch};
-    const int64_t B = run.batch, D = z.D;
+    const int64_t B = pass.B(), D = z.D;
+    scratch.reserve(room(z, run) + B * widest * 16);
     auto* blocks = scratch.take<float>((z.layers + 1) * B * D);
     auto* scale = scratch.take<float>((z.layers + 1) * B);
     auto* prefix = scratch.take<float>(B * D);
@@ -195,7 +196,7 @@ K3_FOR(Bf16)
 
 }  // namespace k3
 
-// One token of every sequence of a batch: logits [B vocab] and the carried state.
+// The next tokens of every sequence: logits [rows vocab] and the carried state.
 K3_API void k3_decode_step(const void* model, const void* run, int64_t is_bf16) {
     auto& m = *static_cast<const k3::Model*>(model);
     auto& r = *static_cast<const k3::Run*>(run);

@@ -1,4 +1,6 @@
 // The decode step of the whole model: what Python hands over, and the parts of a layer.
+// A step runs the next `tokens` of each sequence; row r is token r % tokens of sequence
+// r / tokens.
 //
 // Every field has eight bytes; kernels/native/decode.py lists them in the same order.
 #pragma once
@@ -46,7 +48,7 @@ struct Carried {
     void* window_out;
     void* rows;
     int64_t stride;
-    // Where the inputs of this token are kept for a rewind, or null: raw [B C] in the
+    // Where the inputs of each row are kept for a rewind, or null: raw [rows C] in the
     // trunk's dtype, k, v, g and beta in fp32.
     void* kept_raw;
     float *kept_k, *kept_v, *kept_g, *kept_beta;
@@ -59,8 +61,8 @@ struct Model {
 };
 
 struct Run {
-    int64_t batch, threads;
-    const int64_t* ids;
+    int64_t batch, tokens, threads;
+    const int64_t* ids;  // [batch tokens]
     const int64_t* lens;  // tokens behind each sequence
     const Carried* carried;
     float* logits;
@@ -71,10 +73,15 @@ struct Pass {
     const Sizes& z;
     const Run& run;
     Scratch& scratch;
-    int64_t B() const { return run.batch; }
+    int64_t B() const { return run.batch * run.tokens; }
+    int64_t sequence(int64_t row) const { return row / run.tokens; }
+    // Tokens of the sequence before that of a row.
+    int64_t length(int64_t row) const {
+        return run.lens[sequence(row)] + row % run.tokens;
+    }
 };
 
-// y [B D] of a layer's mixer or feed-forward over its normed input x [B D].
+// y [rows D] of a layer's mixer or feed-forward over its normed input x [rows D].
 template <class T>
 void kda_layer(Pass& pass, const Layer& layer, const Carried& carried, const float* x,
                float* y);

@@ -69,15 +69,15 @@ class Model(ctypes.Structure):
 
 
 class Run(ctypes.Structure):
-    """One step of a batch."""
+    """The next tokens of a batch."""
 
     _fields_ = [
-        *_fields(WHOLE, "batch threads"),
+        *_fields(WHOLE, "batch tokens threads"),
         *_fields(POINTER, "ids lens carried logits"),
     ]
 
 
 def step(model: Model, run: Run, is_bf16: bool) -> None:
-    """Run one token of every sequence: `run.logits` and the carried state."""
+    """Run the next tokens of every sequence: `run.logits` and the carried state."""
     call = library.function("k3_decode_step", "ppi")
     call(ctypes.addressof(model), ctypes.addressof(run), is_bf16)

@@ -1,4 +1,4 @@
-// One token of a KDA layer: projections, convolution, gate, memory, gated output.
+// The next tokens through a KDA layer: projections, convolution, gate, memory, gated output.
 // See __AVX512BF16__ in lanes.h.
 #include <cmath>
 
@@ -56,17 +56,20 @@ struct Token {
 
     int64_t channels() const { return pass.z.kda_heads * (2 * pass.z.K + pass.z.V); }
 
-    // silu(sum of taps) of channels first .. first + n of sequence b; moves the window.
+    // silu(sum of taps) of channels first .. first + n of row b.
     void convolve(int64_t b, int64_t first, int64_t n, const float* taps, float* y) {
         using Value = typename T::value;
         const int64_t past = pass.z.past, C = channels(), width = past + 1;
-        auto* in = static_cast<const Value*>(carried.window_in) + b * past * C + first;
-        auto* out = static_cast<Value*>(carried.window_out) + b * past * C + first;
+        const int64_t t = b % pass.run.tokens;
+        auto* in = window(carried.window_in, b) + first;
         const float* now = raw + b * C + first;
         for (int64_t i = 0; i < n; ++i) {
             float s = 0;
-            for (int64_t j = 0; j < past; ++j)
-                s += widen(in[j * C + i]) * taps[i * width + j];
+            for (int64_t j = 0; j < past; ++j) {
+                const float x = t + j < past ? widen(in[(t + j) * C + i])
+                                             : now[(j - past) * C + i];
+                s += x * taps[i * width + j];
+            }
             y[i] = s + now[i] * taps[i * width + past];
         }
         over(n, [&](int64_t i, int64_t m) {
@@ -74,11 +77,27 @@ struct Token {
             store_n(y + i, x * sigmoid(x), m);
         });
         T::round_row(y, n);
-        for (int64_t j = 0; j + 1 < past; ++j)
-            std::memcpy(out + j * C, in + (j + 1) * C, n * sizeof(Value));
-        if (past) T::pack(now, out + (past - 1) * C, n);
         if (carried.kept_raw)
             T::pack(now, static_cast<Value*>(carried.kept_raw) + b * C + first, n);
+        if (t + 1 == pass.run.tokens) move_window(b, first, n);
+    }
+
+    const typename T::value* window(const void* all, int64_t b) const {
+        return static_cast<const typename T::value*>(all) +
+               pass.sequence(b) * pass.z.past * channels();
+    }
+
+    // Leaves the last inputs up to row b, the last of its sequence.
+    void move_window(int64_t b, int64_t first, int64_t n) {
+        using Value = typename T::value;
+        const int64_t past = pass.z.past, C = channels(), tokens = pass.run.tokens;
+        auto* in = window(carried.window_in, b) + first;
+        auto* out = const_cast<Value*>(window(carried.window_out, b)) + first;
+        for (int64_t j = 0; j < past; ++j) {
+            if (tokens + j < past)
+                std::memcpy(out + j * C, in + (tokens + j) * C, n * sizeof(Value));
+            else T::pack(raw + (b + 1 + j - past) * C + first, out + j * C, n);
+        }
     }
 
     // Eq. 5 over one head: g = log of the decay.
@@ -118,8 +137,11 @@ struct Token {
         over(K,
              [&](int64_t i, int64_t n) { store_n(g + i, exp(load_n(g + i, n)), n); });
         float* y = out + at * V;
-        update({q, k, v, g, strength}, carried.state_in + at * V * K,
-               carried.state_out + at * V * K, K, V, y);
+        const int64_t memory = (pass.sequence(b) * H + h) * V * K;
+        float* next = carried.state_out + memory;
+        const bool first = b % pass.run.tokens == 0;
+        update({q, k, v, g, strength}, first ? carried.state_in + memory : next, next,
+               K, V, y);
         const float eps = static_cast<float>(pass.z.eps);
         const float rms =
             1.0f / std::sqrt(dot_row(y, y, V) / static_cast<float>(V) + eps);
@@ -174,9 +196,12 @@ void kda_layer(Pass& pass, const Layer& layer, const Carried& carried, const flo
     Job gate = dense<T>(layer.f_b, keys, z.K, packed_low, B, token.z, keys);
     run_jobs<T>(&gate, 1, pass.run.threads);
     const int64_t own = (3 * z.K + z.V + 15) / 16 * 16;
-    auto* mine = s.take<float>(B * H * own);
-    parallel(pass.run.threads, B * H,
-             [&](int64_t i) { token.run_head(i / H, i % H, mine + i * own); });
+    const int64_t tokens = pass.run.tokens;
+    auto* mine = s.take<float>(pass.run.batch * H * own);
+    parallel(pass.run.threads, pass.run.batch * H, [&](int64_t i) {
+        for (int64_t t = 0; t < tokens; ++t)
+            token.run_head(i / H * tokens + t, i % H, mine + i * own);
+    });
     T::round_row(token.out, B * values);
     auto* out = packed_rows<T>(s, token.out, values, B, values);
     Job last = dense<T>(layer.o, D, values, out, B, y, D);

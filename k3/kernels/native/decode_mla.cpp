@@ -56,8 +56,9 @@ struct Attention {
     void attend(int64_t b, int64_t first, int64_t heads, float* scores, V* packed,
                 float* read) {
         const Sizes& z = pass.z;
-        const int64_t B = pass.B(), width = z.latent + z.rope, S = pass.run.lens[b] + 1;
-        const V* rows = static_cast<const V*>(carried.rows) + b * carried.stride;
+        const int64_t B = pass.B(), width = z.latent + z.rope, S = pass.length(b) + 1;
+        const V* rows =
+            static_cast<const V*>(carried.rows) + pass.sequence(b) * carried.stride;
         pack_rows<T>(latent + (first * B + b) * width, B * width, heads, width, false,
                      packed);
         product<T>(rows, 0, S, width, packed, heads, scores, S);
@@ -90,8 +91,8 @@ void append(Pass& pass, const Layer& layer, const Carried& carried, float* row) 
         float* mine = row + b * width;
         norm_row<T>(mine, static_cast<const V*>(layer.kv_a_norm), z.lora_eps, z.latent,
                     mine);
-        V* rows = static_cast<V*>(carried.rows) + b * carried.stride;
-        T::pack(mine, rows + pass.run.lens[b] * width, width);
+        V* rows = static_cast<V*>(carried.rows) + pass.sequence(b) * carried.stride;
+        T::pack(mine, rows + pass.length(b) * width, width);
     }
 }
 
@@ -107,7 +108,7 @@ void attend_all(Pass& pass, Attention<T>& a) {
     const int64_t groups = (H + group - 1) / group;
     int64_t longest = 0;
     for (int64_t b = 0; b < B; ++b)
-        if (pass.run.lens[b] + 1 > longest) longest = pass.run.lens[b] + 1;
+        if (pass.length(b) + 1 > longest) longest = pass.length(b) + 1;
     auto* scores = s.take<float>(B * H * longest);
     auto* packed = s.take<V>(B * groups * group * pitch<T>(width));
     auto* read = s.take<float>(B * H * z.latent);

@@ -1,0 +1,49 @@
+"""The rule that verifies a drafted block, against its specification."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from readings import tensor  # noqa: F401
+
+from k3.serve import accept
+from k3.spec import speculate as spec
+
+
+def laws(count, words, generator):
+    """Laws with zeros, with equal entries, and certain ones."""
+    raw = torch.rand(count, words, generator=generator).mul(4).floor()
+    raw[:, 0] += raw.sum(-1) == 0
+    return raw / raw.sum(-1, keepdim=True)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 4), st.integers(1, 5), st.integers(0, 10**6), st.booleans())
+def test_verify(block, words, seed, certain):
+    generator = torch.Generator().manual_seed(seed)
+    p, q = laws(block + 1, words, generator), laws(block, words, generator)
+    ids = [int(law.multinomial(1, generator=generator)) for law in q]
+    if certain:
+        q = torch.nn.functional.one_hot(torch.tensor(ids, dtype=torch.long), words).to(
+            p
+        )
+    numbers = accept.uniforms(block + 1, generator)
+    want = spec.verify(ids, list(p), list(q), [torch.tensor(u) for u in numbers])
+    got, accepted = accept.verify(ids, p, None if certain else q, numbers)
+    assert got == want
+    assert accepted == len(want) - 1
+    assert got[:accepted] == ids[:accepted]
+
+
+def test_correction():
+    p, q = torch.tensor([0.5, 0.25, 0.25, 0.0]), torch.tensor([0.25, 0.5, 0.0, 0.25])
+    rest = accept.correction(p, 1, q)
+    assert torch.equal(rest / rest.sum(), spec.correction(p, q))
+    sure = torch.tensor([0.0, 1.0, 0.0, 0.0])
+    rest = accept.correction(p, 1, None)
+    assert torch.allclose(rest / rest.sum(), spec.correction(p, sure))
+
+
+def test_without_the_last_law_there_is_no_bonus_token():
+    p = torch.tensor([[0.0, 1.0]])
+    assert accept.verify([1], p, None, [0.5, 0.5]) == ([1], 1)
+    assert accept.verify([0], p, None, [0.5, 0.5]) == ([1], 0)
