@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from k3.cli import foreign, loading, options, output, settings
+from k3.cli import fleet, foreign, loading, options, output, settings
 from k3.errors import RequestError
 
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ def serve(
     prefix_match_unit: Match = HASH_TOKENS,
     speculative_config: Speculative = "",
     drain_seconds: Drain = 600.0,
+    replicas: fleet.Replicas = 0,
+    simulate: fleet.Simulate = False,
     dtype: options.Dtype = "auto",
     device: options.Device = "auto",
     experts: options.Experts = "packed",
@@ -140,7 +142,8 @@ def serve(
     # As the first statement: here locals() is the parameters and nothing else.
     asked = locals()
     loading.check(dtype, device, experts)
-    start(loading.find(model), asked)
+    if not fleet.takes(asked):
+        start(loading.find(model), asked)
 
 
 def start(path: Path, asked: dict[str, Any]) -> None:

@@ -133,7 +133,9 @@ class Fleet:
             process.end(deadline - time.monotonic())
 
 
-def app(fleet: Fleet, **options: Any) -> Starlette:
+def app(
+    fleet: Fleet, *, stop_seconds: float = STOP_SECONDS, **options: Any
+) -> Starlette:
     """The router over a fleet that lives as long as the application does."""
     made = router.app(fleet.pool, **options)
     inner = made.router.lifespan_context
@@ -147,7 +149,7 @@ def app(fleet: Fleet, **options: Any) -> Starlette:
         finally:
             tending.cancel()
             await asyncio.gather(tending, return_exceptions=True)
-            await asyncio.to_thread(fleet.stop)
+            await asyncio.to_thread(fleet.stop, stop_seconds)
 
     made.router.lifespan_context = lifespan
     return made
@@ -174,7 +176,7 @@ def serve(
     """Run a fleet behind a router until SIGTERM or Ctrl-C; running requests end first.
 
     `arguments` are those of `k3 serve` without host, port and replicas; `options`
-    those of `router.app`.
+    those of `app`.
     """
     try:
         import uvicorn
