@@ -15,7 +15,7 @@ import torch
 from mutants import checks
 from mutants.patch import Edit, Mutant
 
-from k3.kernels import kda
+from k3.kernels import choose, kda
 from k3.model import Model
 from k3.verify import enclose
 from k3.verify.enclose import capture
@@ -68,8 +68,8 @@ def run(running: Model) -> list[Call]:
 
 @contextmanager
 def small_tiles() -> Iterator[None]:
-    """Tiles of four tokens, as the mutants want them."""
-    with mock.patch.object(kda, "TILE", checks.TILE):
+    """Tiles of four tokens and PyTorch's kernels, as the mutants want them."""
+    with mock.patch.object(kda, "TILE", checks.TILE), choose.use("torch"):
         yield
 
 

@@ -100,8 +100,9 @@ def test_a_wrong_value_is_outside_and_named():
 
 def test_a_wrong_program_is_no_longer_its_equation():
     mutant = next(m for m in kills.INSIDE if m.name == "gate not capped")
-    with mutant.how.applied():
-        report = enclose.module(*calls(torch.float32)["dense"])
+    given, running = calls(torch.float32)["dense"], kills.model(0.3, torch.float32)
+    with kills.mutated(mutant, running):
+        report = enclose.module(*given)
     assert not report
     assert not report.machine[0].outside
     assert "equation out: OUTSIDE" in report.worst
