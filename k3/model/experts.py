@@ -12,6 +12,7 @@ from k3 import errors
 from k3.config import TextConfig
 from k3.kernels import choose, mx, situ
 from k3.kernels.native import experts as native
+from k3.kernels.native import experts_training as training
 
 BLOCK = 32
 """Weights that share one MXFP4 scale."""
@@ -86,7 +87,9 @@ class Experts(nn.Module):
             return None
         caps = self.beta, self.linear_beta
         if choose.recorded(z, weights, *dense):
-            return None
+            if self.packed or torch.is_autocast_enabled("cpu"):
+                return None
+            return training.combine(z, index, weights, stacks, caps)
         return native.combine(z, index, weights, stacks, caps)
 
     def _stacks(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from small import gap
 
 from k3.kernels import choose, moe, mx
 from k3.kernels.native import experts as native
+from k3.kernels.native import experts_training as training
 from k3.kernels.situ import situ
 
 E, CAPS = 11, (4.0, 25.0)
@@ -19,8 +20,8 @@ def draw(*shape, seed=0, dtype=torch.float32):
 
 def routing(n, k=3):
     generator = torch.Generator().manual_seed(n)
-    index = torch.stack([torch.randperm(E, generator=generator)[:k] for _ in range(n)])
-    return index.view(n, k), draw(n, k, seed=n).softmax(-1)
+    index = torch.rand(n, E, generator=generator).argsort(-1)[:, :k]
+    return index, draw(n, k, seed=n).softmax(-1)
 
 
 def stacks(L, F, dtype):
@@ -91,3 +92,32 @@ def test_no_rows():
     assert native.combine(
         draw(0, 8), *(x[:0] for x in routing(1)), dense, CAPS
     ).shape == (0, 8)
+
+
+@pytest.mark.parametrize("n", [1, 9, 40])
+def test_gradients_are_pytorchs(poisoned, n):
+    z, (index, weights), dy = draw(n, 37), routing(n), draw(n, 37, seed=7)
+    results = []
+    for run in (training.combine, twin_of_stacks):
+        leaves = [x.clone().requires_grad_() for x in (z, weights)]
+        dense = {
+            k: w.requires_grad_() for k, w in stacks(37, 14, torch.float32).items()
+        }
+        y = run(leaves[0], index, leaves[1], dense, CAPS)
+        leaves += dense.values()
+        results.append([y, *torch.autograd.grad(y, leaves, dy)])
+    for got, want in zip(*results, strict=True):
+        assert gap(got, want) < 3e-6
+
+
+def twin_of_stacks(z, index, weights, dense, caps):
+    return twin(z, index, weights, dense)
+
+
+def test_gradients_of_no_rows_are_zero():
+    dense = {k: w.requires_grad_() for k, w in stacks(8, 4, torch.float32).items()}
+    index, weights = routing(0)
+    y = training.combine(draw(0, 8), index, weights, dense, CAPS)
+    grads = torch.autograd.grad(y.sum(), list(dense.values()))
+    assert y.shape == (0, 8)
+    assert not any(x.any() for x in grads)
