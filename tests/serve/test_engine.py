@@ -9,7 +9,7 @@ from small import config, model, schedule
 
 from k3.errors import RequestError
 from k3.model.generate import generate
-from k3.serve import scheduler
+from k3.serve import CacheOptions, passes, scheduler
 from k3.serve.request import derive_seed
 
 FOUR = config(num_hidden_layers=4, linear=schedule(4))
@@ -210,3 +210,33 @@ def test_ids_are_used_once_at_a_time(net):
     made.add(request("a"))
     with pytest.raises(RequestError, match="used once at a time: got a"):
         made.add(request("a"))
+
+
+def test_more_rows_than_one_pass_takes(net, monkeypatch):
+    """Parts of two rows, with samples, ends and a preemption in between."""
+    monkeypatch.setattr(passes.Passes, "_most_rows", lambda self, lane: 2)
+    asked = [request(x, 9, n=1 + i % 3, max_tokens=5 + i) for i, x in enumerate("abc")]
+    made = engine(net, max_num_seqs=8)
+    got = run(made, asked, each=lambda step: step == 4 and send_back(made))
+    for one in asked:
+        want = run(engine(net), [one])
+        for i in range(one.n):
+            same(got[one.id, i], want[one.id, i])
+
+
+def send_back(made):
+    made.short.send_back(made.short.running[1])
+
+
+def test_report_1_the_engine_reuses_what_two_prompts_share(net):
+    """Page 64: A of 200 tokens, B shares exactly its first 128."""
+    sizes = CacheOptions(
+        hash_tokens=64, block_tokens=64, chunk_tokens=64, memory_bytes=2**22
+    )
+    made = engine(net, cache=sizes, max_num_batched_tokens=300)
+    a, b = request("a", 200), request("b", 60)
+    asked = request("c", tokens=(*a.tokens[:128], *b.tokens))
+    run(made, [a])
+    got = run(made, [asked])["c", 0]
+    assert got[0].cached_tokens == 128
+    same(got, run(engine(net, cache=None), [asked])["c", 0])
