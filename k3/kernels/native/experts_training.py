@@ -40,7 +40,7 @@ class _Combine(torch.autograd.Function):
         for e, here in groups:
             torch.mm(rows[here], w1[e].T, out=gate[here])
             torch.mm(rows[here], w3[e].T, out=up[here])
-        situ.run(gate, up, *caps, hidden)
+        situ.run(gate, up, caps[0], caps[1], hidden)
         for e, here in groups:
             torch.mm(hidden[here], w2[e].T, out=y[here])
         ctx.save_for_backward(
@@ -63,7 +63,7 @@ class _Combine(torch.autograd.Function):
         for e, here in groups:
             torch.mm(dy[here], w2[e], out=dhidden[here])
             torch.mm(dy[here].T, hidden[here], out=dw2[e])
-        dgate, dup = situ.gradients(dhidden, gate, up, *caps)
+        dgate, dup = situ.gradients(dhidden, gate, up, caps[0], caps[1])
         drows = torch.empty_like(rows)
         for e, here in groups:
             torch.mm(dgate[here].T, rows[here], out=dw1[e])
