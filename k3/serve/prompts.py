@@ -67,9 +67,12 @@ class Prompts:
         if self.cache is None or s.state is not None or s.scoring:
             return False
         unit, mine = self.cache.options.hash_tokens, s.chain.reusable()
-        return any(
-            other.position < unit * common(mine, other.chain.keys) for other in ahead
-        )
+        shared = [
+            size
+            for other in ahead
+            if (size := unit * common(mine, other.chain.keys)) > other.position
+        ]
+        return bool(shared) and self.cache.matched(s.chain) < max(shared)
 
     def piece(self, s: Sequence, budget: int) -> Piece:
         """What a pass of at most `budget` tokens runs of a sequence."""

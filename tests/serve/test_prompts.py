@@ -31,3 +31,17 @@ def test_the_same_start_is_run_once():
     assert [got[one.id, 0][0].cached_tokens for one in asked] == [0, *[64] * 5]
     for one in asked:
         same(got[one.id, 0], run(engine(net), [one])[one.id, 0])
+
+
+def test_nobody_waits_for_what_is_already_stored():
+    """A prompt that is run whole for its scores does not hold up one that hits."""
+    net = model(made=config(num_hidden_layers=4, linear=schedule(4)))
+    start = request("start", 96)
+    made = engine(net)
+    run(made, [start])
+    scored = request("a", tokens=start.tokens, prompt_logprobs=0, max_tokens=1)
+    hit = request("b", tokens=(*start.tokens, 3), max_tokens=1)
+    made.add(scored)
+    made.add(hit)
+    assert [o.request_id for o in made.step() if o.finish] == ["b"]
+    assert [o.finish for o in run(made)["a", 0]] == ["length"]
