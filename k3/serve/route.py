@@ -17,7 +17,7 @@ SESSION_HEADER = "x-session-id"
 PROMPT_CHARACTERS = 1024
 """How much of a plain prompt is its key: what follows differs from turn to turn."""
 
-_HEAD_FIELDS = ("model", "tools", "prompt_cache_key")
+_HEAD_FIELDS = ("model", "tools")
 
 
 def prefix_key(body: bytes, session: str = "") -> str:
@@ -35,6 +35,8 @@ def prefix_key(body: bytes, session: str = "") -> str:
         return _digest(["body", body.decode("utf-8", "replace")])
     if not isinstance(fields, dict):
         return _digest(["body", fields])
+    if fields.get("prompt_cache_key"):
+        return _digest(["session", fields["prompt_cache_key"]])
     head = [fields.get(name) for name in _HEAD_FIELDS]
     if isinstance(fields.get("messages"), list):
         return _digest([*head, list(_head(fields["messages"]))])

@@ -36,6 +36,7 @@ def test_prompts_and_sessions():
     assert key(prompt=list(range(300))) == key(prompt=list(range(301)))
     assert key(prompt=[[1, 2], [3]]) == key(prompt=[1, 2])
     assert route.prefix_key(b"1", "s") == route.prefix_key(b"2", "s")
+    assert key(prompt="a", prompt_cache_key="s") == route.prefix_key(b"1", "s")
 
 
 @given(st.binary(max_size=60))
