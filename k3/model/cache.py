@@ -63,6 +63,11 @@ class KDACache:
         self.window = window
         return torch.cat([*outs, out], 1)
 
+    def keeping(self, inputs: int) -> None:
+        """Keep so many inputs of the tokens to come, none of those so far."""
+        self.keep = inputs
+        self.forget()
+
     def forget(self) -> None:
         """Keep no inputs of what has been taken so far."""
         self.base, self.kept, self.counts = None, None, ()
@@ -133,7 +138,7 @@ class KDACache:
         keeping = [part for part in parts if part.kept is not None]
         if keeping:
             assert keeping[0].kept is not None
-            full = [part.keeping(keeping[0].kept) for part in parts]
+            full = [part.held(keeping[0].kept) for part in parts]
             bases = [base for base, _, _ in full]
             made.base = (
                 torch.cat([x for x, _ in bases]),
@@ -143,7 +148,7 @@ class KDACache:
             made.counts = tuple(n for _, _, counts in full for n in counts)
         return made
 
-    def keeping(self, like: Inputs) -> tuple[Base, Inputs, tuple[int, ...]]:
+    def held(self, like: Inputs) -> tuple[Base, Inputs, tuple[int, ...]]:
         """Return base, kept inputs and their counts, of no tokens if none were kept."""
         if self.base is not None and self.kept is not None:
             return self.base, self.kept, self.counts

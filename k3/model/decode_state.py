@@ -186,12 +186,18 @@ class DecodeState:
         )
         return self._with(self.caches, lens, kept)
 
-    def forget(self) -> "DecodeState":
-        """Return the state without kept inputs, as verified; this one is spent."""
+    def keeping(self, inputs: int) -> "DecodeState":
+        """Return the state that keeps the inputs of so many tokens to come.
+
+        Those so far are verified: it does not go back behind them. This one is spent.
+        """
+        inputs = whole(inputs, "keep_inputs is a whole number of tokens")
+        self.check(self.batch, self.weight_version)
         for cache in self.take():
             if isinstance(cache, KDACache):
-                cache.forget()
-        return self._with(self.caches, self.lens, (0,) * self.batch)
+                cache.keeping(inputs)
+        none = (0,) * self.batch
+        return DecodeState(self.caches, self.lens, inputs, none, self.weight_version)
 
     def _back(self, n: int | Sequence[int]) -> tuple[int, ...]:
         """Return how far each row goes back."""

@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from k3.kernels import kda
+from k3.kernels import choose, kda
+from k3.kernels.native import replay as native
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Inputs:
     g: Float[Tensor, "B T H K"]
     beta: Float[Tensor, "B T H"]
 
-    def tensors(self) -> tuple[Tensor, ...]:
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return the five tensors in order."""
         return self.raw, self.k, self.v, self.g, self.beta
 
@@ -134,10 +135,15 @@ Base = tuple[Tensor, Tensor]
 def replay(base: Base, kept: Inputs, counts: Sequence[int]) -> Base:
     """Return memory and window after the first counts[b] kept tokens of row b."""
     state, window = base
+    after = window_after(window, kept.cut(0, max(counts, default=0)).raw, counts)
+    given = (state, *kept.tensors()[1:])
+    plain = choose.native(*given, dtypes=choose.SINGLE)
+    if plain and len(kept) and not choose.recorded(*given):
+        return native.run(state, kept.tensors()[1:], counts), after
     used = kept.first(counts)
     if len(used):
         _, state = advance(used.k, used, state)
-    return state, window_after(window, used.raw, counts)
+    return state, after
 
 
 def put(old: Base, rows: Sequence[int], new: Base) -> Base:

@@ -43,7 +43,7 @@ class Engine:
             else None
         )
         self._keep = speculate.keep_inputs(options.num_speculative_tokens)
-        self.prompts = Prompts(model, self.cache, self._keep)
+        self.prompts = Prompts(model, self.cache)
         self.passes = Passes(model, self.prompts, self._report, draft)
         self.counts = Counts()
         self.sequences: dict[str, list[Sequence]] = {}

@@ -169,7 +169,10 @@ class Passes:
             else:
                 lane.queue(each)
         alone = len(seated) == 1
-        lane.batch.add(seated, state if alone else state.select([0] * len(seated)))
+        state = state if alone else state.select([0] * len(seated))
+        keep = speculate.keep_inputs(lane.row_tokens - 1)
+        # Prompts keep nothing: they run as they do without a draft.
+        lane.batch.add(seated, state.keeping(keep) if keep else state)
 
     def _store(self, s: Sequence, state: DecodeState, row: int, new: int) -> None:
         """Keep what a sequence has come to, at boundaries and at its end."""

@@ -74,13 +74,13 @@ def decode(
 ) -> tuple[DecodeState, list[Block]]:
     """One round for all rows: at most k + 1 tokens each, the state behind them.
 
-    The state has run all tokens of each chain but the last, and keeps
+    The state has run all tokens of each chain but the last; the one returned keeps
     keep_inputs(k) inputs. What goes wrong with one sequence is in its block.
     """
     blocks = propose(rows, draft, k, model.config.text.vocab_size)
     ids = _ids(blocks)
     # What earlier rounds kept is verified: only this one may be taken back.
-    logits, state = model.step(ids.to(model.device), state.forget())
+    logits, state = model.step(ids.to(model.device), state.keeping(keep_inputs(k)))
     _decide(blocks, _allowed(blocks, logits))
     # A row that failed ends; it goes back as far as any other.
     width = ids.shape[1]

@@ -226,3 +226,15 @@ def test_join_and_select_copy_what_is_carried(models):
         else:
             assert isinstance(cache, KDACache)
             assert cache.state.shape[0] == 5
+
+
+def test_a_state_keeps_what_comes_after_it_was_told_to(models):
+    net = models[torch.float64]
+    state = DecodeState.join([alone(net, row, keep=0) for row in (0, 3)]).keeping(4)
+    assert (state.keep_inputs, state.kept) == (4, (0, 0))
+    before = state.fork()
+    _, state = net(ids(2, 3, seed=5), state=state)
+    assert state_gap(state.fork().rewind(3), before) < 1e-11
+    assert state.keeping(2).kept == (0, 0)
+    with pytest.raises(RequestError, match="spent"):
+        state.rewind(1)

@@ -1,7 +1,9 @@
 // The next tokens through a KDA layer: projections, convolution, gate, memory, gated output.
 // See __AVX512BF16__ in lanes.h.
 #include <cmath>
+#include <vector>
 
+#include "api.h"
 #include "decode.h"
 #include "pool.h"
 #include "rows.h"
@@ -213,4 +215,35 @@ template void kda_layer<Fp32>(Pass&, const Layer&, const Carried&, const float*,
 template void kda_layer<Bf16>(Pass&, const Layer&, const Carried&, const float*,
                               float*);
 
+// The memory of one head after `count` kept tokens, H of each tensor a token apart.
+static void replay_head(const float* base, float* out, const float* k, const float* v,
+                        const float* g, const float* beta, int64_t count, int64_t H,
+                        int64_t K, int64_t V) {
+    std::vector<float> decay(K), read(V);
+    if (!count) std::memcpy(out, base, V * K * sizeof(float));
+    for (int64_t t = 0; t < count; ++t) {
+        const float* row = g + t * H * K;
+        over(K, [&](int64_t i, int64_t n) {
+            store_n(decay.data() + i, exp(load_n(row + i, n)), n);
+        });
+        const float* key = k + t * H * K;
+        update({key, key, v + t * H * V, decay.data(), beta[t * H]}, t ? out : base,
+               out, K, V, read.data());
+    }
+}
+
 }  // namespace k3
+
+// out [B H V K]: memories `base` after the first counts[b] of m kept tokens of row b,
+// bit for bit as the decode step has made them. k, g [B m H K], v [B m H V], beta
+// [B m H].
+K3_API void k3_kda_replay(const float* base, float* out, const float* k, const float* v,
+                          const float* g, const float* beta, const int64_t* counts,
+                          int64_t B, int64_t m, int64_t H, int64_t K, int64_t V,
+                          int64_t threads) {
+    k3::parallel(threads, B * H, [&](int64_t i) {
+        const int64_t b = i / H, h = i % H, at = b * m * H + h;
+        k3::replay_head(base + i * V * K, out + i * V * K, k + at * K, v + at * V,
+                        g + at * K, beta + at, counts[b], H, K, V);
+    });
+}
