@@ -7,6 +7,7 @@ from unittest import mock
 import torch
 from torch import Tensor
 
+from k3.kernels import choose
 from k3.kernels import kda as kernel
 from k3.verify.exact.pairs import kda, mla
 from k3.verify.refine.check import Check, Setting, exactly
@@ -49,7 +50,8 @@ def _passes(setting: Setting) -> list[Pass]:
         found.append(Pass(tokens, state, out, final))
         return out, final
 
-    with mock.patch.object(kernel, "chunk", spy):
+    # PyTorch's form: the native pass does not stop at the kernel.
+    with choose.use("torch"), mock.patch.object(kernel, "chunk", spy):
         trace(setting.model, setting.ids, [setting.tokens])
     return found
 

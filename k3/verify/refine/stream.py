@@ -3,12 +3,13 @@
 import random
 from collections.abc import Iterator, Sequence
 
+from k3.kernels import choose
 from k3.kernels import kda as kernel
 from k3.verify.exact.pairs import decoder, kda
 from k3.verify.refine import chain
 from k3.verify.refine.check import Check, Setting, exactly, skipped
 from k3.verify.refine.same import same
-from k3.verify.refine.trace import compare, trace
+from k3.verify.refine.trace import Trace, compare, trace
 
 # Exact arithmetic costs a hundred times a float run; a few tokens show every path.
 EXACT_TOKENS = 4
@@ -24,6 +25,17 @@ def stream(setting: Setting) -> Iterator[Check]:
     want = trace(setting.model, ids, [len(ids)])
     got = trace(setting.model, ids, [1] * len(ids))
     yield compare("token by token = whole", got, want, setting.bound)
+    yield twin(setting, want)
+
+
+def twin(setting: Setting, want: Trace) -> Check:
+    """The kernels that ran against PyTorch's form, which exact arithmetic sees."""
+    what = "native kernels = PyTorch's form"
+    if not choose.ready():
+        return skipped(what, "PyTorch's form is what runs")
+    with choose.use("torch"):
+        got = trace(setting.model, setting.ids, [setting.tokens])
+    return compare(what, want, got, setting.bound)
 
 
 def chunk(setting: Setting) -> Iterator[Check]:

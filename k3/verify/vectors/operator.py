@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from k3.kernels import choose
 from k3.verify.operators import find
 from k3.verify.operators.operator import rounded
 from k3.verify.vectors import capture, files
@@ -53,6 +54,7 @@ def export_operator(
 
 
 def _run(operator: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    with torch.no_grad(), capture.intermediates() as found:
+    # PyTorch's form: native kernels keep their intermediate values to themselves.
+    with torch.no_grad(), choose.use("torch"), capture.intermediates() as found:
         out = operator.named(operator.program(**given))
     return found, out
