@@ -71,7 +71,8 @@ class Process:
                 self.pause = FIRST_PAUSE
             return False
         if self._not_before <= now:
-            LOG.warning("replica %s has ended: starting it again", self.name)
+            if self.starts:
+                LOG.warning("replica %s has ended: starting it again", self.name)
             self._not_before, self.pause = (
                 now + self.pause,
                 min(2 * self.pause, LONGEST_PAUSE),
