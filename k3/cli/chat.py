@@ -1,11 +1,11 @@
 """`k3 chat`: lines in, continuations out."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from k3.cli import loading, options, output, prompts, request
+from k3.cli import loading, options, output, prompts, remote, request, settings
 from k3.errors import RequestError
 
 if TYPE_CHECKING:
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 GREETING = """\
 {model}: every line is continued, with what came before as its context.
-This is plain text continuation; K3's chat format is not part of this version.
+This is plain text continuation; for K3's chat format start k3 serve and give its URL.
 /reset forgets the context, /quit or Ctrl-D ends."""
 
 
 def chat(
     context: typer.Context,
-    model: options.Model = "tiny",
+    model: options.ModelOrUrl = "tiny",
     *,
     max_tokens: options.MaxTokens = 64,
     temperature: options.Temperature = 1.0,
@@ -41,13 +41,21 @@ def chat(
     k3 chat
     k3 chat tiny --temperature 0.7 --stop "."
     echo "The with statement" | k3 chat --json
+    k3 chat http://localhost:8000
     """
     # As the first statement: here locals() is the parameters and nothing else.
     values = request.values(context, locals())
-    path = loading.find(model)
-    loaded = loading.load(path, dtype=dtype, device=device, experts=experts)
+    if remote.is_url(model):
+        return remote.chat(model, _typed(context, values), read_line, as_json=json)
+    loaded = loading.load(
+        loading.find(model), dtype=dtype, device=device, experts=experts
+    )
+    local(loaded, request.options(values), as_json=json)
+
+
+def local(loaded: loading.Loaded, asked: "GenerateOptions", *, as_json: bool) -> None:
+    """Lines in, continuations out, until the lines end."""
     loaded.needed_tokenizer()
-    asked = request.options(values)
     output.note(GREETING.format(model=loaded.path.name))
     history: list[int] = []
     while (line := read_line()) is not None:
@@ -56,7 +64,31 @@ def chat(
         if line == "/reset":
             history = []
         elif line:
-            history = turn(loaded, history, line, asked, as_json=json)
+            history = turn(loaded, history, line, asked, as_json=as_json)
+
+
+def _typed(context: typer.Context, values: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given: a server has defaults of its own.
+
+    Raises: RequestError for options of a local model.
+    """
+    given = set(settings.parse(context.params["settings"] or []))
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            given.add(name)
+    for name in ("dtype", "device", "experts"):
+        if name in given:
+            raise RequestError(
+                f"--{name} is an option of a local model: got a URL; leave it out"
+            )
+    names = {request.PARAMETERS.get(key, key): key for key in values}
+    return {
+        key: value
+        for name, key in names.items()
+        if given & {name, key}
+        for value in [values[key]]
+    }
 
 
 def turn(

@@ -12,7 +12,7 @@ from k3.data.tokenizer import Tokenizer
 from k3.data.xtml.segments import END
 from k3.errors import RequestError
 
-FIELD = "response_format or tools"
+FIELD = "response_format"
 
 
 class GrammarConstraint:

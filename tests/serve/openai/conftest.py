@@ -184,8 +184,8 @@ def events(text):
     return [json.loads(line) for line in lines]
 
 
-def joined(chunks):
-    """The message, reason and usage that a client puts together from chunks, by choice."""
+def _joined(chunks):
+    """The message and reason that a client puts together from chunks, by choice."""
     found = {}
     for chunk in chunks:
         for choice in chunk["choices"]:
@@ -209,3 +209,13 @@ def joined(chunks):
 @pytest.fixture
 def client(worker, tokenizer, options):
     return Client(app(worker, tokenizer, options))
+
+
+@pytest.fixture
+def joined():
+    return _joined
+
+
+@pytest.fixture
+def make_client():
+    return Client
