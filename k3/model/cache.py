@@ -130,6 +130,17 @@ class KDACache:
             made.kept = self.kept.select(at).cut(0, max(made.counts, default=0))
         return made
 
+    def view(self, row: int) -> "KDACache":
+        """Return one row; tensors are shared, none is ever changed."""
+        one = slice(row, row + 1)
+        made = KDACache(self.state[one], self.window[one], self.keep)
+        if self.base is not None and self.kept is not None:
+            made.base = self.base[0][one], self.base[1][one]
+            made.counts = self.counts[one]
+            made.kept = Inputs(*(x[one] for x in self.kept.tensors()))
+            made.kept = made.kept.cut(0, made.counts[0])
+        return made
+
     @staticmethod
     def join(parts: "Sequence[KDACache]") -> "KDACache":
         """Return the rows of all parts in order."""

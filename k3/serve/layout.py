@@ -174,10 +174,9 @@ def sequence(state: DecodeState, row: int) -> DecodeState:
             n = cache.lens[row]
             caches.append(MLACache(rows=cache.of(row)[None], lens=(n,)))
         else:
-            one = slice(row, row + 1)
-            caches.append(KDACache(state=cache.state[one], window=cache.window[one]))
-    version = state.weight_version
-    return DecodeState(caches, (state.lens[row],), weight_version=version)
+            caches.append(cache.view(row))
+    keep, kept = state.keep_inputs, (state.kept[row],)
+    return DecodeState(caches, (state.lens[row],), keep, kept, state.weight_version)
 
 
 def _mla(state: DecodeState, layer: int) -> MLACache:
