@@ -47,11 +47,13 @@ struct Tokens {
 
 inline int64_t padded(int64_t n) { return (n + W - 1) / W * W; }
 
-// Aligned memory for the length of a task; not initialized.
+// Aligned memory for the length of a task; not initialized. Each of at most PARTS parts
+// begins on a cache line, which may cost a line beyond the floats asked for.
 class Room {
   public:
+    static constexpr int64_t PARTS = 64;
     explicit Room(int64_t floats) {
-        size_t bytes = (static_cast<size_t>(floats) * 4 + 127) / 64 * 64;
+        size_t bytes = static_cast<size_t>((floats + 15) / 16 + PARTS) * 64;
         data_ = static_cast<float*>(std::aligned_alloc(64, bytes));
         if (!data_) std::abort();
     }
