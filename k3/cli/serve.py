@@ -292,8 +292,7 @@ def _draft(found: dict[str, Any], load: dict[str, str]) -> "Draft | None":
     from k3.serve.speculate import ModelDraft, NGramDraft
 
     if found["method"] == "ngram":
-        return NGramDraft(
-            most=found.get("prompt_lookup_max", 3),
-            least=found.get("prompt_lookup_min", 1),
-        )
+        bounds = {"most": "prompt_lookup_max", "least": "prompt_lookup_min"}
+        given = {name: found[key] for name, key in bounds.items() if key in found}
+        return NGramDraft(**given)
     return ModelDraft(loading.load(loading.find(found["model"]), **load).model)
