@@ -1,5 +1,8 @@
 """Whatever the draft proposes, the text has the law of the model's own sampling."""
 
+import importlib.util
+from pathlib import Path
+
 import pytest
 import torch
 from drafting import Fixed, prefilled, sequence
@@ -136,3 +139,16 @@ def test_a_mutant_of_the_rule_has_another_law(sharp, monkeypatch, name):
     asked = OPTIONS["plain"]
     law = expected(sharp, asked)
     assert chi_square(pairs(sharp, fixed("drawn"), asked), law) > 6
+
+
+def test_report_98_the_benchmark_refuses_loops_and_other_outputs():
+    path = Path(__file__).parents[2] / "benchmarks" / "speculate.py"
+    spec = importlib.util.spec_from_file_location("benchmark_of_drafts", path)
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    loop, text_ = {"0": [1, 2] * 20}, {"0": list(range(40))}
+    with pytest.raises(SystemExit, match=r"unique bigrams are 0.05 of the tokens"):
+        bench.check(loop, loop)
+    with pytest.raises(SystemExit, match="drafting has changed the output"):
+        bench.check(text_, loop)
+    bench.check(text_, text_)
