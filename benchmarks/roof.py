@@ -2,7 +2,8 @@
 
     python benchmarks/roof.py [--threads 1]
 
-Prints the best streaming read and the best matrix product of this minute.
+Prints the best streaming read and the best matrix product of this minute, by PyTorch
+and, where the native kernels are there, by loops of our own.
 """
 
 import argparse
@@ -10,6 +11,8 @@ import time
 from collections.abc import Callable
 
 import torch
+
+from k3.kernels.native import library
 
 
 def best(run: Callable[[], object], repeats: int = 10) -> float:
@@ -35,10 +38,30 @@ def flops_per_s(dtype: torch.dtype, size: int = 1024) -> float:
     return 2 * size**3 / best(lambda: a @ b)
 
 
+def own_read_bytes_per_s(threads: int, num_bytes: int = 256 * 2**20) -> float:
+    """Best streaming read by the native loop; a roof for what is bound by memory."""
+    buffer, out = torch.ones(num_bytes // 4), torch.empty(1, dtype=torch.float64)
+    read = library.function("k3_roof_read", "pipi")
+    where = buffer.data_ptr(), buffer.numel(), out.data_ptr(), threads
+    return num_bytes / best(lambda: read(*where))
+
+
+def own_flops_per_s(threads: int, rounds: int = 1_000_000) -> float:
+    """Best fp32 fused products from registers; a roof for what is bound by them."""
+    out = torch.empty(2, dtype=torch.float64)
+    run = library.function("k3_roof_products", "ipi")
+    seconds = best(lambda: run(rounds, out.data_ptr(), threads))
+    return float(out[0]) / seconds
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=1)
-    torch.set_num_threads(parser.parse_args().threads)
+    threads = parser.parse_args().threads
+    torch.set_num_threads(threads)
     print(f"read {read_bytes_per_s() / 1e9:.1f} GB/s")
     for kind in (torch.float32, torch.bfloat16):
         print(f"{kind} {flops_per_s(kind) / 1e9:.0f} GFLOP/s")
+    if library.load() is not None:
+        print(f"own read {own_read_bytes_per_s(threads) / 1e9:.1f} GB/s")
+        print(f"own float32 {own_flops_per_s(threads) / 1e9:.0f} GFLOP/s")
