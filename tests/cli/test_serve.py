@@ -15,23 +15,11 @@ from k3.errors import RequestError
 
 
 def test_flags_of_other_servers_are_taken_out_with_a_note():
-    found = foreign.take_out(
-        [
-            "tiny",
-            "--trust-remote-code",
-            "--tool-call-parser",
-            "kimi_k3",
-            "--tp=1",
-            "--max_num_seqs",
-            "8",
-            "--gpu-memory-utilization",
-            "0.95",
-            "--port",
-            "1",
-            "--kv-cache-dtype",
-            "auto",
-        ]
+    typed = (
+        "tiny --trust-remote-code --tool-call-parser kimi_k3 --tp=1 --max_num_seqs 8 "
+        "--gpu-memory-utilization 0.95 --port 1 --kv-cache-dtype auto"
     )
+    found = foreign.take_out(typed.split())
     assert found.arguments == ["tiny", "--max-num-seqs", "8", "--port", "1"]
     assert len(found.notes) == 5
     assert "--trust-remote-code changes nothing: no code" in found.notes[0]
