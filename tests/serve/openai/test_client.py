@@ -226,3 +226,31 @@ def wait(holds):
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.005)
+
+
+def test_report_86_ten_turns_with_calls_find_their_history(client):
+    tool = {"type": "function", "function": {"name": "f"}}
+    messages, before = user("hi"), 0
+    for turn in range(10):
+        found = client.chat.completions.create(
+            model="toy", messages=messages, tools=[tool], max_tokens=2, **GREEDY
+        )
+        cached = found.usage.prompt_tokens_details.cached_tokens
+        assert turn == 0 or cached >= before - 64
+        before = found.usage.prompt_tokens
+        call = {"id": f"c{turn}", "type": "function"}
+        call["function"] = {"name": "f", "arguments": json.dumps({"n": turn})}
+        answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+        answer["reasoning_content"] = "Hm."
+        result = {"role": "tool", "tool_call_id": f"c{turn}", "content": str(turn)}
+        messages = [*messages, answer, result]
+
+
+def test_pictures_samples_and_logprobs_together(client):
+    content = [picture("red"), {"type": "text", "text": "?"}]
+    found = ask(client, content, n=2, logprobs=True, seed=3, temperature=1)
+    assert len(found.choices) == 2
+    prompt = found.usage.prompt_tokens
+    assert ask(client, content).usage.prompt_tokens == prompt
+    alone = ask(client, content, logprobs=True, seed=3, temperature=1).choices[0]
+    assert alone.message.content == found.choices[0].message.content

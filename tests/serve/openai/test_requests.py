@@ -260,3 +260,14 @@ def test_300_fuzzed_bodies_give_no_server_error(client, worker):
 @pytest.mark.slow
 def test_10000_fuzzed_bodies_give_no_server_error(client, worker):
     fuzz(client, worker, 10_000, seed=2)
+
+
+def test_a_reader_answers_what_is_no_endpoint(worker, tokenizer, options, make_client):
+    from starlette.responses import PlainTextResponse
+
+    client = make_client(
+        app(worker, tokenizer, options, reader=PlainTextResponse("page"))
+    )
+    assert client.get("/").text == "page"
+    assert client.get("/any/chapter").text == "page"
+    assert client.get("/v1/models").json()["object"] == "list"
