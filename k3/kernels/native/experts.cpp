@@ -54,7 +54,9 @@ struct Grouped {
     bool decodes;
 
     // Where the packed rows of an assignment start.
-    int64_t place(int64_t first, int64_t cols) const { return first * pitch<T>(cols); }
+    int64_t place(int64_t first, int64_t cols) const {
+        return first * row_pitch<T>(cols, x.s1 != nullptr);
+    }
 
     // hidden [all F] = SiTU(w1 z, w3 z) of gathered rows.
     void up(const V* rows, float* gate, float* linear) {
@@ -105,10 +107,10 @@ void run_experts(Scratch& scratch, const Experts& experts, const Chosen& chosen,
     auto* start = scratch.take<int64_t>(experts.E + 1);
     const int64_t used = sort(experts, chosen, groups, token, weight, start);
     Grouped<T> grouped{scratch, experts, groups, used, all, threads, chosen.decodes};
-    auto* rows = scratch.take<typename T::value>(all * pitch<T>(L));
+    auto* rows = scratch.take<typename T::value>(grouped.place(all, L));
     const bool arranged = experts.s1 != nullptr;
     for (int64_t i = 0; i < all; ++i)
-        pack_rows<T>(z + token[i] * L, L, 1, L, arranged, rows + i * pitch<T>(L));
+        pack_rows<T>(z + token[i] * L, L, 1, L, arranged, rows + grouped.place(i, L));
     auto* gate = scratch.take<float>(all * F);
     auto* linear = scratch.take<float>(all * F);
     grouped.up(rows, gate, linear);

@@ -48,7 +48,8 @@ void run_piece(const Job& job, const Pieces& pieces, int64_t i) {
     const int64_t first = i % pieces.across * pieces.batch;
     const int64_t end = std::min(begin + pieces.rows, job.rows);
     const int64_t batch = std::min(pieces.batch, job.batch - first);
-    const V* x = static_cast<const V*>(job.x) + first * pitch<T>(job.cols);
+    const int64_t ldx = row_pitch<T>(job.cols, job.matrix.scale != nullptr);
+    const V* x = static_cast<const V*>(job.x) + first * ldx;
     float* y = job.y + first * job.ldy;
     if (job.matrix.scale) {
         auto* run =
@@ -104,31 +105,37 @@ void* Scratch::bytes(int64_t size) {
 }
 
 template <class T>
+int64_t row_pitch(int64_t cols, bool arranged) {
+    return pitch<T>(arranged ? mx_columns(cols) : cols);
+}
+
+template <class T>
 void pack_rows(const float* x, int64_t ldx, int64_t batch, int64_t cols, bool arranged,
                typename T::value* packed) {
-    const int64_t ldp = pitch<T>(cols);
+    const int64_t ldp = row_pitch<T>(cols, arranged);
     for (int64_t n = 0; n < batch; ++n) {
         auto* row = packed + n * ldp;
         T::pack(x + n * ldx, row, cols);
-        for (int64_t c = cols; c < ldp; ++c) row[c] = 0;
-        if constexpr (T::PER_LANE == 1)
-            if (arranged) mx_arrange<T>(row, cols);
+        std::memset(row + cols, 0, (ldp - cols) * sizeof(*row));
+        if (arranged) mx_arrange<T>(row, cols);
     }
 }
 
 template <class T>
 typename T::value* packed_rows(Scratch& scratch, const float* x, int64_t ldx,
                                int64_t batch, int64_t cols, bool arranged) {
-    auto* packed = scratch.take<typename T::value>(batch * pitch<T>(cols));
+    auto* packed =
+        scratch.take<typename T::value>(batch * row_pitch<T>(cols, arranged));
     pack_rows<T>(x, ldx, batch, cols, arranged, packed);
     return packed;
 }
 
-#define K3_FOR(T)                                                               \
-    template void run_jobs<T>(const Job*, int64_t, int64_t);                    \
-    template void pack_rows<T>(const float*, int64_t, int64_t, int64_t, bool,   \
-                               T::value*);                                      \
-    template T::value* packed_rows<T>(Scratch&, const float*, int64_t, int64_t, \
+#define K3_FOR(T)                                                                   \
+    template void run_jobs<T>(const Job*, int64_t, int64_t);                        \
+    template int64_t row_pitch<T>(int64_t, bool);                                   \
+    template void pack_rows<T>(const float*, int64_t, int64_t, int64_t, bool,       \
+                               T::value*);                                          \
+    template T::value* packed_rows<T>(Scratch&, const float*, int64_t, int64_t,     \
                                       int64_t, bool);
 K3_FOR(Fp32)
 K3_FOR(Bf16)

@@ -46,7 +46,11 @@ class Scratch {
     int64_t size_ = 0, used_ = 0;
 };
 
-// Rows of x [batch cols] as products take them, `arranged` for MXFP4.
+// Values from one packed row of x to the next, `arranged` for MXFP4.
+template <class T>
+int64_t row_pitch(int64_t cols, bool arranged);
+
+// Rows of x [batch cols] as products take them.
 template <class T>
 void pack_rows(const float* x, int64_t ldx, int64_t batch, int64_t cols, bool arranged,
                typename T::value* packed);

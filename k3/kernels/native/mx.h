@@ -1,94 +1,145 @@
 // Products with MXFP4 rows, straight from the packed bytes: E2M1 codes are exact in
-// bf16, a group's sum meets its E8M0 scale in fp32.
+// both dtypes, a group's sum meets its E8M0 scale in fp32.
+//
+// A block is 64 bytes: 128 values, 4 groups. Read as lanes of 32 bits, four lanes hold
+// one group, and shifting all lanes by four bits brings up the next code of each. x is
+// arranged to match: of each 128 values, those that one shift brings up lie together.
 #pragma once
 #include "product.h"
 
 namespace k3 {
 
-constexpr int64_t GROUP = 32;
+constexpr int64_t GROUP = 32, MX_BLOCK = 128, MX_BYTES = MX_BLOCK / 2;
+// Columns up to which there is room for decoded rows.
+constexpr int64_t MX_COLUMNS = 8192;
 
 // The value 2^(e - 127) of every scale byte, 255 being NaN.
 extern const float* const E8M0;
-// The two bf16 values of every byte, the low nibble's in the low half.
-extern const uint32_t* const E2M1_PAIRS;
 
-// The 32 values of a group of 16 bytes, two bf16 a lane.
-K3_INLINE Words mx_pairs(const uint8_t* p) {
+// Columns with the zeros that fill the last block.
+K3_INLINE int64_t mx_columns(int64_t cols) {
+    return (cols + MX_BLOCK - 1) / MX_BLOCK * MX_BLOCK;
+}
+
+// How many shifts bring up all codes of a block: 8 lanes' worth in fp32, 4 in bf16.
+template <class T>
+constexpr int MX_SHIFTS = 8 / static_cast<int>(T::PER_LANE);
+
+// A row of x, padded to whole blocks, as products take it.
+template <class T>
+K3_INLINE void mx_arrange(typename T::value* x, int64_t cols) {
+    constexpr int P = MX_SHIFTS<T>, each = MX_BLOCK / P;
+    for (int64_t c = 0; c < cols; c += MX_BLOCK) {
+        typename T::value block[MX_BLOCK];
+        for (int i = 0; i < each; ++i)
+            for (int j = 0; j < P; ++j) block[each * j + i] = x[c + P * i + j];
+        std::memcpy(x + c, block, sizeof block);
+    }
+}
+
+// The values of the lowest code of each lane (bf16: of each half lane).
+template <class T>
+K3_INLINE Words mx_values(Words codes) {
 #if defined(__AVX512F__)
-    // Codes of both nibbles in the low bits of the halves; a fifth bit is read as well,
-    // so the table stands there twice.
-    alignas(64) static const uint16_t table[32] = {
+    // The index has a fifth bit for halves, so that table stands there twice.
+    alignas(64) static const uint16_t halves[32] = {
         0x0000, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0,
         0x8000, 0xbf00, 0xbf80, 0xbfc0, 0xc000, 0xc040, 0xc080, 0xc0c0,
         0x0000, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0,
         0x8000, 0xbf00, 0xbf80, 0xbfc0, 0xc000, 0xc040, 0xc080, 0xc0c0};
-    __m512i b =
-        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    __m512i codes = _mm512_or_si512(b, _mm512_slli_epi32(b, 12));
-    return (Words)_mm512_permutexvar_epi16(codes, _mm512_load_si512(table));
+    alignas(64) static const float whole[16] = {
+        0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
+        -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
+    if constexpr (T::PER_LANE == 1)
+        return (Words)_mm512_permutexvar_ps((__m512i)codes, _mm512_load_ps(whole));
+    else
+        return (Words)_mm512_permutexvar_epi16((__m512i)codes,
+                                               _mm512_load_si512(halves));
 #else
+    static const uint32_t sizes[8] = {0x0000, 0x3f00, 0x3f80, 0x3fc0,
+                                      0x4000, 0x4040, 0x4080, 0x40c0};
     Words y;
-    for (int i = 0; i < 16; ++i) y[i] = static_cast<int32_t>(E2M1_PAIRS[p[i]]);
+    for (int i = 0; i < 16; ++i) {
+        auto code = static_cast<uint32_t>(codes[i]);
+        uint32_t low = sizes[code & 7] | (code & 8) << 12;
+        uint32_t high = sizes[code >> 16 & 7] | (code >> 16 & 8) << 12;
+        y[i] = static_cast<int32_t>(T::PER_LANE == 1 ? low << 16 : high << 16 | low);
+    }
     return y;
 #endif
 }
 
-// What x must look like: fp32 rows hold, of each 32 values, the even ones first.
-template <class T>
-K3_INLINE void mx_arrange(float* x, int64_t cols) {
-    if constexpr (T::PER_LANE == 1)
-        for (int64_t c = 0; c < cols; c += GROUP) {
-            float group[GROUP];
-            for (int i = 0; i < 16; ++i) {
-                group[i] = x[c + 2 * i];
-                group[16 + i] = x[c + 2 * i + 1];
-            }
-            std::memcpy(x + c, group, sizeof group);
-        }
+// The scales of a block's groups, each on four lanes; those past `groups` are 1.
+K3_INLINE Sums mx_scales(const uint8_t* scale, int64_t groups) {
+    uint32_t bytes = 0x7f7f7f7f;
+    if (groups >= 4) std::memcpy(&bytes, scale, 4);
+    else std::memcpy(&bytes, scale, static_cast<size_t>(groups));
+#if defined(__AVX512F__)
+    // 2^-127 is half of the least normal number, 255 is NaN.
+    const __m128i half = _mm_set1_epi32(0x00400000);
+    __m128i e = _mm_cvtepu8_epi32(_mm_cvtsi32_si128(static_cast<int>(bytes)));
+    __m128i bits = _mm_max_epu32(_mm_slli_epi32(e, 23), half);
+    __mmask8 nan = _mm_cmpeq_epi32_mask(e, _mm_set1_epi32(255));
+    bits = _mm_mask_or_epi32(bits, nan, bits, half);
+    const __m512i spread =
+        _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    return (Sums)_mm512_permutexvar_epi32(spread, _mm512_castsi128_si512(bits));
+#else
+    Sums y;
+    for (int i = 0; i < 16; ++i) y[i] = E8M0[bytes >> i / 4 * 8 & 255];
+    return y;
+#endif
 }
 
-template <class T>
-K3_INLINE Sums mx_group(Words w, const typename T::value* x) {
-    if constexpr (T::PER_LANE == 1)
-        return even(w) * floats(x) + odd(w) * floats(x + 16);
-    else return T::dot(Sums{}, w, words(x));
-}
-
+// One row of W by N rows of x; whole blocks first, so that the common case is short.
 template <class T, int N>
 K3_INLINE void mx_row(const uint8_t* w, const uint8_t* scale, int64_t cols,
                       const typename T::value* x, Sums* sums) {
-    const int64_t ldx = pitch<T>(cols);
+    constexpr int P = MX_SHIFTS<T>, each = MX_BLOCK / P;
+    const int64_t ldx = pitch<T>(mx_columns(cols));
     Sums acc[N] = {};
-    for (int64_t g = 0; g < cols / GROUP; ++g) {
-        Words pairs = mx_pairs(w + 16 * g);
-        float factor = E8M0[scale[g]];
-        for (int n = 0; n < N; ++n)
-            acc[n] += mx_group<T>(pairs, x + n * ldx + GROUP * g) * factor;
+    for (int64_t c = 0; c < cols; c += MX_BLOCK) {
+        const bool whole = c + MX_BLOCK <= cols;
+        Words codes = whole ? words(w + c / 2) : words_part(w + c / 2, (cols - c) / 2);
+        Sums factors = mx_scales(scale + c / GROUP, whole ? 4 : (cols - c) / GROUP);
+        Words values[P];
+        for (int j = 0; j < P; ++j) values[j] = mx_values<T>(codes >> 4 * j);
+        for (int n = 0; n < N; ++n) {
+            const typename T::value* mine = x + n * ldx + c;
+            Sums part = {}, other = {};
+            for (int j = 0; j < P; j += 2) {
+                part = T::dot(part, values[j], words(mine + each * j));
+                other = T::dot(other, values[j + 1], words(mine + each * (j + 1)));
+            }
+            acc[n] += (part + other) * factors;
+        }
     }
     for (int n = 0; n < N; ++n) sums[n] = acc[n];
 }
 
-// The values of a row, in the order of mx_arrange.
+// The values of a row in the order of mx_arrange, zeros in the rest of the last block.
 template <class T>
 K3_INLINE void mx_decode(const uint8_t* w, const uint8_t* scale, int64_t cols,
                          typename T::value* row) {
-    for (int64_t g = 0; g < cols / GROUP; ++g) {
-        Words pairs = mx_pairs(w + 16 * g);
-        Sums low = even(pairs) * E8M0[scale[g]], high = odd(pairs) * E8M0[scale[g]];
-        if constexpr (T::PER_LANE == 1) {
-            put(row + GROUP * g, low);
-            put(row + GROUP * g + 16, high);
-        } else {
-            // Exact in bf16, so that the upper halves are the values.
-            Words both = (Words)((UWords)low >> 16) |
-                         ((Words)high & static_cast<int32_t>(0xffff0000));
-            std::memcpy(row + GROUP * g, &both, sizeof both);
+    constexpr int P = MX_SHIFTS<T>, each = MX_BLOCK / P;
+    for (int64_t c = 0; c < cols; c += MX_BLOCK) {
+        const bool whole = c + MX_BLOCK <= cols;
+        Words codes = whole ? words(w + c / 2) : words_part(w + c / 2, (cols - c) / 2);
+        Sums factors = mx_scales(scale + c / GROUP, whole ? 4 : (cols - c) / GROUP);
+        for (int j = 0; j < P; ++j) {
+            Words values = mx_values<T>(codes >> 4 * j);
+            if constexpr (T::PER_LANE == 1) {
+                put(row + c + each * j, (Sums)values * factors);
+            } else {
+                // Exact in bf16, so that upper halves are the values.
+                Sums low = even(values) * factors, high = odd(values) * factors;
+                Words both = (Words)((UWords)low >> 16) |
+                             ((Words)high & static_cast<int32_t>(0xffff0000));
+                std::memcpy(row + c + each * j, &both, sizeof both);
+            }
         }
     }
 }
-
-// Columns up to which there is room for decoded rows.
-constexpr int64_t MX_COLUMNS = 8192;
 
 // Four rows of W at a time, decoded once for all of x.
 template <class T>
@@ -96,25 +147,26 @@ void mx_decoded(const uint8_t* w, const uint8_t* scale, int64_t begin, int64_t e
                 int64_t cols, const typename T::value* x, int64_t batch, float* y,
                 int64_t ldy) {
     alignas(64) static thread_local typename T::value rows[4 * MX_COLUMNS];
+    const int64_t wide = mx_columns(cols);
     for (int64_t r = begin; r < end; r += 4) {
         const int64_t count = end - r < 4 ? end - r : 4;
         for (int64_t q = 0; q < count; ++q)
             mx_decode<T>(w + (r + q) * cols / 2, scale + (r + q) * cols / GROUP, cols,
-                         rows + q * cols);
-        product<T>(rows, 0, count, cols, x, batch, y + r, ldy);
+                         rows + q * wide);
+        product<T>(rows, 0, count, wide, x, batch, y + r, ldy);
     }
 }
 
-// y[n][r] = x[n] . W[r] for rows begin..end of an MXFP4 matrix; x as for product(),
-// arranged by mx_arrange before it was packed.
+// y[n][r] = x[n] . W[r] for rows begin..end of an MXFP4 matrix; rows of x are padded to
+// whole blocks and arranged.
 template <class T>
 void mx_product(const uint8_t* w, const uint8_t* scale, int64_t begin, int64_t end,
                 int64_t cols, const typename T::value* x, int64_t batch, float* y,
                 int64_t ldy) {
-    const int64_t ldx = pitch<T>(cols);
+    const int64_t ldx = pitch<T>(mx_columns(cols));
     for (int64_t r = begin; r < end; r += 4) {
         const int count = static_cast<int>(end - r < 4 ? end - r : 4);
-        parts(batch, [&](auto some, int64_t n) {
+        auto run = [&](auto some, int64_t n) {
             constexpr int N = decltype(some)::value;
             Sums four[N][4] = {};
             for (int q = 0; q < count; ++q) {
@@ -129,7 +181,10 @@ void mx_product(const uint8_t* w, const uint8_t* scale, int64_t begin, int64_t e
                 std::memcpy(y + (n + m) * ldy + r, found,
                             static_cast<size_t>(count) * sizeof(float));
             }
-        });
+        };
+        int64_t n = 0;
+        for (; batch - n >= 8; n += 8) run(std::integral_constant<int, 8>{}, n);
+        parts(batch - n, [&](auto some, int64_t m) { run(some, n + m); });
     }
 }
 

@@ -14,20 +14,19 @@ void rows(const typename T::value* x, Matrix w, int64_t batch, int64_t out_featu
           int64_t in_features, typename T::value* y, int64_t threads) {
     using V = typename T::value;
     static thread_local Scratch scratch;
-    const int64_t ldx = pitch<T>(in_features), ldy = out_features;
+    const int64_t ldx = row_pitch<T>(in_features, w.scale), ldy = out_features;
     scratch.reserve(batch * (ldx * static_cast<int64_t>(sizeof(V)) + ldy * 4) + 4096);
     auto* packed = scratch.take<V>(batch * ldx);
     for (int64_t n = 0; n < batch; ++n) {
         V* row = packed + n * ldx;
         std::memcpy(row, x + n * in_features, in_features * sizeof(V));
         std::memset(row + in_features, 0, (ldx - in_features) * sizeof(V));
-        if constexpr (T::PER_LANE == 1)
-            if (w.scale) mx_arrange<T>(row, in_features);
+        if (w.scale) mx_arrange<T>(row, in_features);
     }
     float* sums;
     if constexpr (T::PER_LANE == 1) sums = y;
     else sums = scratch.take<float>(batch * ldy);
-    Job job{w, out_features, in_features, packed, batch, sums, ldy, false, batch >= 8};
+    Job job{w, out_features, in_features, packed, batch, sums, ldy, false, batch > 16};
     run_jobs<T>(&job, 1, threads);
     if constexpr (T::PER_LANE == 2) T::pack(sums, y, batch * ldy);
 }

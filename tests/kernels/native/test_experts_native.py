@@ -52,7 +52,7 @@ def twin(z, index, weights, dense):
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("n", [1, 5, 17, 100])
+@pytest.mark.parametrize("n", [1, 5, 12, 17, 100])
 def test_dense_experts_are_pytorchs(poisoned, dtype, n):
     dense, z = stacks(37, 14, dtype), draw(n, 37, dtype=dtype)
     got = native.combine(z, *routing(n), dense, CAPS)
@@ -61,7 +61,7 @@ def test_dense_experts_are_pytorchs(poisoned, dtype, n):
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("n", [1, 5, 17, 100])
+@pytest.mark.parametrize("n", [1, 5, 12, 17, 100])
 def test_packed_experts_are_those_of_decoded_weights(poisoned, dtype, n):
     made, decoded = packed(stacks(64, 96, dtype))
     z = draw(n, 64, dtype=dtype)
