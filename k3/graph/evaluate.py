@@ -237,6 +237,7 @@ RULES: dict[str, Callable[[Call], Array]] = {
     "one_hot": lambda c: np.equal.outer(c.args[0], np.arange(c.shape[-1])) * c.lift(1),
     "where": _where,
     "equal": lambda c: c.args[0] == c.args[1],
+    "less": lambda c: c.args[0] < c.args[1],
     "count": lambda c: c.args[0].astype(np.int64),
     "before": _before,
     "within": lambda c: check_range(c.node, c.args[0], c.sizes),

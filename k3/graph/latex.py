@@ -181,6 +181,7 @@ RULES: dict[str, Rule] = {
     "one_hot": call(r"\mathbf{e}"),
     "where": _where,
     "equal": _infix(" = "),
+    "less": _infix(" < "),
     "count": lambda node, args: rf"\left[{args[0]}\right]",
     "before": call(word("before")),
     "within": lambda node, args: args[0],

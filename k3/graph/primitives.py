@@ -227,6 +227,11 @@ def equal(a: Term, b: Term) -> Term:
     return build("equal", (a, b))
 
 
+def less(a: Term, b: Term) -> Term:
+    """Whether a < b, reals entry by entry."""
+    return build("less", (a, b))
+
+
 def count(choice: Term) -> Term:
     """True as 1 and False as 0."""
     return build("count", (choice,))

@@ -159,6 +159,7 @@ RULES: dict[str, Rule] = {
     "one_hot": shapes_index.one_hot_rule,
     "where": shapes_index.where_rule,
     "equal": shapes_index.equal_rule,
+    "less": shapes_index.less_rule,
     "count": shapes_index.count_rule,
     "before": shapes_index.before_rule,
     "within": shapes_index.within_rule,
@@ -168,7 +169,7 @@ RULES: dict[str, Rule] = {
 ARITY = {
     **dict.fromkeys(("input", "constant", "size", "positions", "bilinear"), 0),
     **dict.fromkeys(("add", "sub", "mul", "div", "rms_norm", "matmul", "outer"), 2),
-    **dict.fromkeys(("gather", "equal"), 2),
+    **dict.fromkeys(("gather", "equal", "less"), 2),
     "where": 3,
 }
 MANY = frozenset(("contract", "concat", "stack"))

@@ -82,6 +82,18 @@ def equal_rule(args: Sequence[Type], attrs: Attrs) -> Type:
     return Type(a.shape, "bool")
 
 
+def less_rule(args: Sequence[Type], attrs: Attrs) -> Type:
+    """Reals compared."""
+    a, b = args
+    real(a, b)
+    need(
+        a.shape == b.shape,
+        "less compares reals of one shape",
+        "broadcast one of them",
+    )
+    return Type(a.shape, "bool")
+
+
 def count_rule(args: Sequence[Type], attrs: Attrs) -> Type:
     """True as 1, False as 0."""
     need(args[0].dtype == "bool", "count takes booleans", "compare first")

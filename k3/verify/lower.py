@@ -220,6 +220,7 @@ RULES: dict[str, Rule] = {
     ),
     "where": _call("torch.where"),
     "equal": _infix("=="),
+    "less": _infix("<"),
     "count": lambda node, args: f"{args[0]}.long()",
     "before": lambda node, args: f"{args[0]}.cumsum(-1) - {args[0]}",
     "within": lambda node, args: (

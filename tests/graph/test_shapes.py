@@ -63,6 +63,8 @@ WRONG = {
         "both branches",
     ),
     "equal": (lambda: p.equal(r("H"), r("H")), "compares integers"),
+    "less": (lambda: p.less(r("H"), r("K")), "reals of one shape"),
+    "less of integers": (lambda: p.less(ints("H"), ints("H")), "must be real"),
     "count": (lambda: p.count(r("H")), "takes booleans"),
     "before": (lambda: p.before(r("H")), "sums integers"),
     "within": (lambda: p.within(r("H"), "H"), "takes integers"),
