@@ -7,7 +7,7 @@
 
 namespace k3 {
 
-constexpr int64_t AHEAD_BYTES = 16384;
+constexpr int64_t AHEAD_BYTES = 8192;
 
 // Values from one row of x to the next: whole vectors, an odd number of them, so that
 // rows of a batch do not meet in one cache set.
@@ -64,6 +64,21 @@ K3_INLINE void product_four(const typename T::value* w, int64_t cols,
     for (int n = 0; n < N; ++n) total4(sums[n], y + n * ldy);
 }
 
+// Four rows of W by eight rows of x, two rows of W at a time.
+template <class T>
+K3_INLINE void product_eight(const typename T::value* w, int64_t cols,
+                             const typename T::value* x, float* y, int64_t ldy,
+                             bool ahead) {
+    Sums sums[8][4], half[8][4];
+    product_block<T, 2, 8>(w, cols, x, sums, ahead);
+    product_block<T, 2, 8>(w + 2 * cols, cols, x, half, ahead);
+    for (int n = 0; n < 8; ++n) {
+        sums[n][2] = half[n][0];
+        sums[n][3] = half[n][1];
+        total4(sums[n], y + n * ldy);
+    }
+}
+
 template <class T, int N>
 K3_INLINE void product_one(const typename T::value* w, int64_t cols,
                            const typename T::value* x, float* y, int64_t ldy) {
@@ -93,13 +108,21 @@ template <class T>
 void product(const typename T::value* w, int64_t begin, int64_t end, int64_t cols,
              const typename T::value* x, int64_t batch, float* y, int64_t ldy) {
     const int64_t ldx = pitch<T>(cols);
+    // Eight short rows of x fit into the first cache beside those of W.
+    const bool narrow = cols * static_cast<int64_t>(sizeof *w) <= 1024;
+    const int64_t eights = narrow ? batch / 8 * 8 : 0;
     int64_t r = begin;
-    for (; r + 4 <= end; r += 4)
-        parts(batch, [&](auto count, int64_t n) {
+    for (; r + 4 <= end; r += 4) {
+        for (int64_t n = 0; n < eights; n += 8)
+            product_eight<T>(w + r * cols, cols, x + n * ldx, y + n * ldy + r, ldy,
+                             n == 0);
+        parts(batch - eights, [&](auto count, int64_t m) {
             constexpr int N = decltype(count)::value;
+            const int64_t n = eights + m;
             product_four<T, N>(w + r * cols, cols, x + n * ldx, y + n * ldy + r, ldy,
                                n == 0);
         });
+    }
     for (; r < end; ++r)
         parts(batch, [&](auto count, int64_t n) {
             constexpr int N = decltype(count)::value;
