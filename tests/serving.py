@@ -19,11 +19,11 @@ TOLERANCE = 2e-5
 """Of a log-probability, fp32: what batching may change."""
 
 
-def engine(net: Model, *, tokenizer: Any = None, draft: Any = None, **options: Any):
+def engine(net: Model, *, draft: Any = None, **options: Any):
     """An engine of few seats and short steps."""
     few = {"max_num_seqs": 4, "max_num_batched_tokens": 40, "cache": CACHE}
-    made = EngineOptions(**(few | options))
-    return Engine(net, made, tokenizer=tokenizer, draft=draft)
+    them = {k: options.pop(k) for k in ("tokenizer", "weights") if k in options}
+    return Engine(net, EngineOptions(**(few | options)), draft=draft, **them)
 
 
 def request(name: str, length: int = 20, *, n: int = 1, **options: Any) -> Request:

@@ -14,6 +14,7 @@ from k3.serve.keys import Chain
 from k3.serve.metrics import Counts, Metrics, snapshot
 from k3.serve.options import EngineOptions as EngineOptions
 from k3.serve.options import kept_bytes
+from k3.serve.overflow import Overflow
 from k3.serve.passes import Passes
 from k3.serve.prefix import PrefixCache
 from k3.serve.prompts import Prompts
@@ -37,11 +38,7 @@ class Engine:
         self.model, self.options, self.tokenizer = model, options, tokenizer
         self.draft, self._itemsize = draft, model.dtype.itemsize
         speculate.check(model, draft, options.num_speculative_tokens)
-        self.cache = (
-            PrefixCache(model, options.cache, weights=weights)
-            if options.cache is not None
-            else None
-        )
+        self.cache = _cache(model, options, weights)
         self._keep = speculate.keep_inputs(options.num_speculative_tokens)
         self.prompts = Prompts(model, self.cache)
         self.passes = Passes(model, self.prompts, self._report, draft)
@@ -144,13 +141,16 @@ class Engine:
             cache_usage=pages.num_used / len(pages.refs) if pages else 0.0,
             prefix_queries=stats.prompt_tokens if stats else 0,
             prefix_hits=stats.cached_tokens if stats else 0,
+            prefix_loads=stats.loads if stats else 0,
             images_encoded=self.prompts.features.encoded,
         )
 
     def reset_prefix_cache(self) -> None:
-        """Forget every stored prefix; what runs goes on."""
+        """Forget every stored prefix, on disk too; what runs goes on."""
         if self.cache is not None:
             self.cache.clear()
+            if self.cache.overflow is not None:
+                self.cache.overflow.clear()
 
     def new_weights(self, weights: str = "") -> None:
         """Drop every state: the model's weights have changed and are called this.
@@ -264,6 +264,16 @@ class Engine:
         made.remove(sequence)
         if not made:
             del self.sequences[sequence.request.id]
+
+
+def _cache(model: Model, options: EngineOptions, weights: str) -> PrefixCache | None:
+    """The prefix cache, with what lies on disk under the weights' name."""
+    if options.cache is None:
+        return None
+    if not options.cache_dir:
+        return PrefixCache(model, options.cache, weights=weights)
+    tier = Overflow(options.cache_dir, options.cache_dir_bytes)
+    return PrefixCache(model, options.cache, weights=weights, overflow=tier)
 
 
 def _said(error: Exception) -> str:

@@ -28,7 +28,8 @@ class Metrics:
 
     `cache_usage` is the share of the prefix cache's pages that are held;
     `prefix_queries` and `prefix_hits` are tokens looked up and found, those of a
-    sequence that was preempted again. The rest is `Counts`.
+    sequence that was preempted again; `prefix_loads` are states taken from disk. The
+    rest is `Counts`.
     """
 
     running: int
@@ -39,6 +40,7 @@ class Metrics:
     cache_usage: float
     prefix_queries: int
     prefix_hits: int
+    prefix_loads: int
     images_encoded: int
     steps: int
     requests: int

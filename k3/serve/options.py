@@ -19,6 +19,7 @@ LEAST = {
     "long_state_bytes": 1,
     "max_waiting": 0,
     "num_speculative_tokens": 0,
+    "cache_dir_bytes": 1,
 }
 
 
@@ -28,7 +29,8 @@ class EngineOptions:
 
     Short and long requests have budgets of their own, so that neither waits for the
     other: sequences under way, tokens of one step, bytes of states. `max_model_len` 0
-    is the model's own context; no `cache` means that no prefix is kept.
+    is the model's own context; no `cache` means that no prefix is kept. `cache_dir` is
+    a folder for states that outlive the process, at most `cache_dir_bytes` of them.
     """
 
     max_num_seqs: int = 64
@@ -42,6 +44,8 @@ class EngineOptions:
     max_waiting: int = 1024
     cache: CacheOptions | None = None
     num_speculative_tokens: int = 0
+    cache_dir: str = ""
+    cache_dir_bytes: int = 2**30
 
     def __post_init__(self) -> None:
         """Refuse values outside their range, and steps too short for their rows."""
@@ -52,6 +56,11 @@ class EngineOptions:
                 raise RequestError(
                     f"{name} must be a whole number, at least {least}: got {value!r}"
                 )
+        if self.cache_dir and self.cache is None:
+            raise RequestError(
+                f"cache_dir keeps what the prefix cache holds: got {self.cache_dir!r} "
+                "and no cache; turn prefix caching on or leave it out"
+            )
         self._fits("max_num_batched_tokens", "max_num_seqs")
         self._fits("max_num_long_tokens", "max_num_long_seqs")
 

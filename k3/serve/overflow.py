@@ -39,8 +39,16 @@ class Overflow:
     def __init__(self, path: Path | str, max_bytes: int = 2**30) -> None:
         self._full = _lmdb().MapFullError
         self.path = Path(path)
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._env = _lmdb().open(str(path), map_size=max_bytes)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._env = _lmdb().open(str(path), map_size=max_bytes)
+        except (OSError, _lmdb().Error) as fault:
+            raise RequestError(
+                f"the folder of states {path} cannot be opened: {fault}; name another, "
+                "or delete it: what it holds can be computed again"
+            ) from fault
+        # What a process that was killed was reading holds no page any longer.
+        self._env.reader_check()
 
     def close(self) -> None:
         """Let go of the files; what was committed stays."""

@@ -27,6 +27,11 @@ def test_a_step_has_room_for_every_row():
         EngineOptions(max_num_long_seqs=9, max_num_long_tokens=8)
 
 
+def test_a_folder_of_states_needs_a_cache():
+    with pytest.raises(RequestError, match=r"cache_dir keeps .* got 'x' and no cache;"):
+        EngineOptions(cache_dir="x")
+
+
 @pytest.mark.parametrize("keep", [1, 4])
 def test_what_going_back_costs_is_what_a_state_takes(keep):
     net, made = model(), config()

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 import torch
+from serving import engine, request, run, same, tokens
 from small import config, ids, model, state_gap
 
 from k3.errors import RequestError
@@ -123,3 +124,33 @@ def test_without_the_extra_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lmdb", None)
     with pytest.raises(RequestError, match=r"not installed: pip install 'k3\[serve\]'"):
         Overflow(tmp_path)
+
+
+def test_report_86_an_engine_goes_on_after_a_restart(net, tmp_path):
+    """Ten turns, a new process after the fifth: no error, each as without a cache."""
+    options = {"cache_dir": str(tmp_path / "states"), "weights": "digest"}
+    made, said = engine(net, **options), ids(40).tolist()
+    for turn in range(10):
+        if turn == 5:
+            made.cache.overflow.close()
+            made = engine(net, **options)
+        asked = request("a", tokens=tuple(said), max_tokens=5)
+        got = run(made, [asked])[asked.id, 0]
+        same(got, run(engine(net, cache=None), [asked])[asked.id, 0])
+        assert got[-1].cached_tokens >= (turn > 0) * (len(said) - 30)
+        assert made.snapshot().prefix_loads == (turn >= 5)
+        said += [token.id for token in tokens(got)] + ids(9, seed=turn).tolist()
+    made.reset_prefix_cache()
+    made.cache.overflow.close()
+    made = engine(net, **options)
+    assert run(made, [asked])[asked.id, 0][-1].cached_tokens == 0
+    made.cache.overflow.close()
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path):
+    (tmp_path / "data.mdb").write_bytes(b"x" * 8192)
+    with pytest.raises(RequestError, match=r"cannot be opened: .*; name another, or"):
+        Overflow(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RequestError, match="cannot be opened"):
+        Overflow(tmp_path / "file")

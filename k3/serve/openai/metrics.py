@@ -23,6 +23,7 @@ GAUGES = (
 COUNTERS = (
     ("prefix_cache_queries", "Prompt tokens looked up.", "prefix_queries"),
     ("prefix_cache_hits", "Prompt tokens found.", "prefix_hits"),
+    ("prefix_cache_loads", "States taken from disk.", "prefix_loads"),
     ("prompt_tokens", "Prompt tokens.", "prompt_tokens"),
     ("cached_tokens", "Prompt tokens taken from the cache.", "cached_tokens"),
     ("generation_tokens", "Generated tokens.", "generation_tokens"),
