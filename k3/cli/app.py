@@ -24,6 +24,7 @@ from k3.cli import (
     inspect,
     output,
     prove,
+    read,
     serve,
     train,
     vectors,
@@ -51,6 +52,7 @@ app.command("convert")(convert.convert)
 app.command("train")(train.train)
 app.command("prove")(prove.prove)
 app.command("graph")(graph.graph)
+app.command("read")(read.read)
 app.command("env")(env.env)
 
 

@@ -1,0 +1,135 @@
+"""Markdown to HTML, with `$…$`, `$$…$$` and worked numbers."""
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from k3.reader import formulas, worked
+
+_INLINE = re.compile(r"\$(?![\s$])((?:\\.|[^$\\])+?)(?<!\s)\$(?!\d)", re.S)
+_DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.S)
+
+
+def render(text: str) -> str:
+    """The text as HTML; raw HTML in it is escaped."""
+    return str(_maker().render(text))
+
+
+def inline(text: str) -> str:
+    """One line without a paragraph around it."""
+    return str(_maker().renderInline(text))
+
+
+def maths(text: str) -> Iterator[tuple[str, bool]]:
+    """(TeX, whether it stands alone) of every formula of a text."""
+    for token in _flat(_maker().parse(text)):
+        if token.type in ("math", "math_display"):
+            yield token.content, token.type == "math_display"
+
+
+def links(text: str) -> Iterator[str]:
+    """The target of every link of a text."""
+    for token in _flat(_maker().parse(text)):
+        if token.type == "link_open":
+            yield str(token.attrGet("href"))
+
+
+def slug(text: str) -> str:
+    """A heading as an anchor."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _flat(tokens: Sequence[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from _flat(token.children or ())
+
+
+@cache
+def _maker() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False}).enable("table")
+    made.block.ruler.before(
+        "fence", "math_display", _display_block, {"alt": ["paragraph"]}
+    )
+    made.inline.ruler.before("escape", "math", _math)
+    made.inline.ruler.before("escape", "worked", _worked)
+    rules = {"math": _show, "math_display": _show_display, "worked": _show_worked}
+    for name, rule in rules.items():
+        made.add_render_rule(name, rule)
+    made.add_render_rule("heading_open", _heading)
+    made.add_render_rule("table_open", _table_open)
+    made.add_render_rule("table_close", _table_close)
+    return made
+
+
+def _math(state: StateInline, silent: bool) -> bool:
+    for pattern, kind in ((_DISPLAY, "math_display"), (_INLINE, "math")):
+        found = pattern.match(state.src, state.pos)
+        if found:
+            return _push(state, found, kind, silent)
+    return False
+
+
+def _worked(state: StateInline, silent: bool) -> bool:
+    found = worked.PATTERN.match(state.src, state.pos)
+    return found is not None and _push(state, found, "worked", silent)
+
+
+def _push(state: StateInline, found: re.Match[str], kind: str, silent: bool) -> bool:
+    if not silent:
+        token = state.push(kind, "", 0)
+        token.content = found[1]
+    state.pos = found.end()
+    return True
+
+
+def _display_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A formula between `$$` lines, which may hold blank-looking TeX lines."""
+    first = state.bMarks[start] + state.tShift[start]
+    if not state.src.startswith("$$", first):
+        return False
+    found = _DISPLAY.match(state.src, first, state.eMarks[end - 1])
+    if found is None or state.src[found.end() :].split("\n", 1)[0].strip():
+        return False
+    if not silent:
+        token = state.push("math_display", "", 0)
+        token.content, token.block = found[1], True
+        state.line = start + found[0].count("\n") + 1
+        token.map = [start, state.line]
+    return True
+
+
+def _show(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    return formulas.show(tokens[at].content, display=False)
+
+
+def _show_display(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    return formulas.show(tokens[at].content, display=True)
+
+
+def _show_worked(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    found = worked.value(tokens[at].content)
+    source = html.escape(found.expression, quote=True)
+    return f'<data class="worked" value="{source}">{html.escape(found.shown)}</data>'
+
+
+def _heading(
+    maker: Any, tokens: Sequence[Token], at: int, options: Mapping[str, Any], env: Any
+) -> str:
+    tokens[at].attrSet("id", slug(tokens[at + 1].content))
+    return str(maker.renderToken(tokens, at, options, env))
+
+
+def _table_open(*_: Any) -> str:
+    return '<div class="scroll" tabindex="0" role="group"><table>'
+
+
+def _table_close(*_: Any) -> str:
+    return "</table></div>"
