@@ -1,6 +1,6 @@
 """Pieces of the vision tower: rotation, attention, stretched positions, the merge."""
 
-from functools import partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -45,8 +45,27 @@ ROTATE = Operator(
 )
 
 
+class Attention(nn.Module):
+    """The tower's attention with its two maps, whose weights are given at the call."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.wqkv = nn.Linear(width, 3 * width, bias=False, device="meta")
+        self.wo = nn.Linear(width, width, bias=False, device="meta")
+
+    def forward(self, x: Tensor, turn: Tensor) -> Tensor:
+        """Rows [N D] to rows [N D]."""
+        return vision.attend(x[None], self.wqkv, self.wo, HEADS, turn)[0]
+
+
+@cache
+def _layer() -> Attention:
+    return Attention(HEADS * WIDTH)
+
+
 def _draw_attention(draw: Shadows) -> Values:
-    D = HEADS * WIDTH
+    # Made outside of exact arithmetic, which has no meta device.
+    D = _layer().wo.in_features
     return {
         "x": draw.normal(10, D),
         "wqkv": draw.normal(3 * D, D) / 4,
@@ -56,8 +75,9 @@ def _draw_attention(draw: Shadows) -> Values:
 
 
 def _attend(x: Tensor, wqkv: Tensor, wo: Tensor, turn: Tensor) -> Tensor:
-    both: list[Any] = [partial(nn.functional.linear, weight=w) for w in (wqkv, wo)]
-    return vision.attend(x[None], both[0], both[1], HEADS, turn)[0]
+    weights = {"wqkv.weight": wqkv, "wo.weight": wo}
+    result: Tensor = torch.func.functional_call(_layer(), weights, (x, turn))
+    return result
 
 
 def _attended(x: Any, wqkv: Any, wo: Any, turn: Any) -> Any:

@@ -1,9 +1,5 @@
-"""fla's reference KDA, where it is installed, and any function with its signature."""
+"""fla's reference KDA, and any function with its signature."""
 
-import importlib.util
-from pathlib import Path
-
-import pytest
 import torch
 
 from k3.kernels import kda
@@ -33,19 +29,6 @@ def test_a_transposed_state_is_different():
 
     report = fla.memory(wrong, 5, K=3, V=3).check(seeds=1, covering=False)
     assert report.first == "out[0]"
-
-
-@pytest.fixture(scope="module")
-def naive():
-    """fla's naive.py by its path: the package itself asks for a GPU compiler."""
-    found = importlib.util.find_spec("fla")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("fla-core is not installed")
-    path = Path(found.submodule_search_locations[0]) / "ops/kda/naive.py"
-    spec = importlib.util.spec_from_file_location("fla_naive_kda", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_fla_recurrent(naive):
