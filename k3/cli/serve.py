@@ -1,18 +1,16 @@
 """`k3 serve`: an OpenAI-compatible server over one model."""
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from k3.cli import fleet, foreign, loading, options, output, settings
+from k3.cli import drafting, fleet, foreign, loading, options, output, settings
 from k3.errors import RequestError
 
 if TYPE_CHECKING:
     from k3.data.tokenizer import Tokenizer
-    from k3.serve.draft import Draft
     from k3.serve.openai import ServerOptions
     from k3.serve.options import EngineOptions
     from k3.serve.worker import Worker
@@ -23,13 +21,9 @@ SERVER_KEYS = (
 )
 ENGINE_KEYS = (
     *("max_waiting", "long_tokens", "max_num_long_seqs", "max_num_long_tokens"),
-    *("state_bytes", "long_state_bytes"),
+    *("state_bytes", "long_state_bytes", "cache_dir_bytes"),
 )
 CACHE_KEYS = ("memory_bytes", "chunk_tokens", "groups")
-SPECULATIVE_KEYS = (
-    *("method", "model", "num_speculative_tokens"),
-    *("prompt_lookup_max", "prompt_lookup_min"),
-)
 # Of small models too, a prompt must be able to leave whole blocks behind.
 BLOCK_TOKENS, HASH_TOKENS = 1024, 512
 
@@ -83,6 +77,12 @@ Speculative = Annotated[
         help='{"method": "ngram", "num_speculative_tokens": 4} or {"model": DIR, ...}.',
     ),
 ]
+CacheDir = Annotated[
+    str,
+    typer.Option(
+        "--cache-dir", metavar="DIR", help="Folder of states that outlive the server."
+    ),
+]
 Drain = Annotated[
     float, typer.Option(help="Seconds for running requests after a signal.")
 ]
@@ -122,6 +122,7 @@ def serve(
     enable_prefix_caching: Caching = True,
     block_size: Block = BLOCK_TOKENS,
     prefix_match_unit: Match = HASH_TOKENS,
+    cache_dir: CacheDir = "",
     speculative_config: Speculative = "",
     drain_seconds: Drain = 600.0,
     replicas: fleet.Replicas = 0,
@@ -148,7 +149,7 @@ def serve(
 
 def start(path: Path, asked: dict[str, Any]) -> None:
     """Listen, load, serve, and end when a signal comes."""
-    extra, draft = _settings(asked["settings"]), _speculative(asked)
+    extra, draft = _settings(asked["settings"]), drafting.read(asked)
     asked["draft"] = draft
     from k3.serve.openai import app, server
 
@@ -190,8 +191,13 @@ def _worker(
 
     names = {name: asked[name] for name in ("dtype", "device", "experts")}
     found = loading.load(path, **names)
-    draft = _draft(asked["draft"], names)
-    return Worker(Engine(found.model, engine, tokenizer=tokenizer, draft=draft))
+    draft = drafting.load(asked["draft"], names)
+    # Of files it is a digest: what another process stored with it can be read.
+    weights = f"{found.model.weight_version:x}"
+    made = Engine(
+        found.model, engine, tokenizer=tokenizer, draft=draft, weights=weights
+    )
+    return Worker(made)
 
 
 def _settings(given: list[str] | None) -> dict[str, Any]:
@@ -246,53 +252,7 @@ def _engine_options(
         max_num_batched_tokens=asked["max_num_batched_tokens"],
         max_model_len=asked["max_model_len"],
         cache=cache,
+        cache_dir=asked["cache_dir"],
         num_speculative_tokens=draft.get("num_speculative_tokens", 0),
         **_pick(extra, ENGINE_KEYS),
     )
-
-
-def _speculative(asked: dict[str, Any]) -> dict[str, Any]:
-    """The drafting options; empty without.
-
-    Raises: RequestError for what is no JSON object of known keys.
-    """
-    given = asked["speculative_config"]
-    if not given:
-        return {}
-    try:
-        found = json_text.loads(given)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise RequestError(
-            f"--speculative-config needs a JSON object: got {given[:80]!r}; write "
-            '{"method": "ngram", "num_speculative_tokens": 4}'
-        )
-    unknown = sorted(set(found) - set(SPECULATIVE_KEYS))
-    if unknown:
-        raise RequestError(
-            f"--speculative-config has the keys {', '.join(SPECULATIVE_KEYS)}: got "
-            f"{unknown[0]!r}; leave it out"
-        )
-    method = found.get("method", "draft_model" if "model" in found else "ngram")
-    if method not in ("ngram", "draft_model") or (method == "ngram") == (
-        "model" in found
-    ):
-        raise RequestError(
-            "--speculative-config drafts with method ngram, or with draft_model and "
-            f"the folder of a small K3 as model: got {method!r}; trained drafts (mtp, "
-            "eagle3, dspark) are not served"
-        )
-    return {"num_speculative_tokens": 4, **found, "method": method}
-
-
-def _draft(found: dict[str, Any], load: dict[str, str]) -> "Draft | None":
-    if not found:
-        return None
-    from k3.serve.speculate import ModelDraft, NGramDraft
-
-    if found["method"] == "ngram":
-        bounds = {"most": "prompt_lookup_max", "least": "prompt_lookup_min"}
-        given = {name: found[key] for name, key in bounds.items() if key in found}
-        return NGramDraft(**given)
-    return ModelDraft(loading.load(loading.find(found["model"]), **load).model)

@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from k3.cli import foreign, serve
+from k3.cli import drafting, foreign
 from k3.errors import RequestError
 
 
@@ -79,11 +79,11 @@ def test_a_model_without_a_tokenizer_is_refused(k3, golden):
 
 def test_drafts_are_read():
     asked = {"speculative_config": '{"method": "ngram", "prompt_lookup_min": 2}'}
-    found = serve._speculative(asked)
+    found = drafting.read(asked)
     assert found["num_speculative_tokens"] == 4
-    draft = serve._draft(found, {})
+    draft = drafting.load(found, {})
     assert (draft.least, draft.most) == (2, 4)
-    assert serve._speculative({"speculative_config": ""}) == {}
+    assert drafting.read({"speculative_config": ""}) == {}
 
 
 def test_a_server_answers_and_finishes_what_runs(checkpoint):

@@ -1,0 +1,63 @@
+"""`--speculative-config`: which draft a server runs, and how it is loaded."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from k3.cli import loading
+from k3.errors import RequestError
+
+if TYPE_CHECKING:
+    from k3.serve.draft import Draft
+
+KEYS = (
+    *("method", "model", "num_speculative_tokens"),
+    *("prompt_lookup_max", "prompt_lookup_min"),
+)
+
+
+def read(asked: dict[str, Any]) -> dict[str, Any]:
+    """The drafting options; empty without.
+
+    Raises: RequestError for what is no JSON object of known keys.
+    """
+    given = asked["speculative_config"]
+    if not given:
+        return {}
+    try:
+        found = json.loads(given)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise RequestError(
+            f"--speculative-config needs a JSON object: got {given[:80]!r}; write "
+            '{"method": "ngram", "num_speculative_tokens": 4}'
+        )
+    unknown = sorted(set(found) - set(KEYS))
+    if unknown:
+        raise RequestError(
+            f"--speculative-config has the keys {', '.join(KEYS)}: got "
+            f"{unknown[0]!r}; leave it out"
+        )
+    method = found.get("method", "draft_model" if "model" in found else "ngram")
+    if method not in ("ngram", "draft_model") or (method == "ngram") == (
+        "model" in found
+    ):
+        raise RequestError(
+            "--speculative-config drafts with method ngram, or with draft_model and "
+            f"the folder of a small K3 as model: got {method!r}; trained drafts (mtp, "
+            "eagle3, dspark) are not served"
+        )
+    return {"num_speculative_tokens": 4, **found, "method": method}
+
+
+def load(found: dict[str, Any], names: dict[str, str]) -> "Draft | None":
+    """The draft; None without drafting options."""
+    if not found:
+        return None
+    from k3.serve.speculate import ModelDraft, NGramDraft
+
+    if found["method"] == "ngram":
+        bounds = {"most": "prompt_lookup_max", "least": "prompt_lookup_min"}
+        given = {name: found[key] for name, key in bounds.items() if key in found}
+        return NGramDraft(**given)
+    return ModelDraft(loading.load(loading.find(found["model"]), **names).model)
