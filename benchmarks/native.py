@@ -129,22 +129,26 @@ def many_experts(packed: bool, repeats: int) -> None:
 
 
 @torch.inference_mode()
-def decode(model: Model, batch: int, steps: int) -> tuple[float, float]:
-    """Median seconds of a native step and of PyTorch's, in turn, after 512 tokens."""
+def decode(model: Model, batch: int, steps: int) -> tuple[float, float, float]:
+    """Median seconds of a native step, of PyTorch's and of a read, in turn."""
     words = model.config.text.vocab_size
     ids = torch.randint(words, (batch, 512))
     logits, first = model(ids, state=model.init_state(batch), logits="last")
     states = {"native": first.fork(), "torch": first}
     token = logits[:, -1].argmax(-1, keepdim=True)
-    times: dict[str, list[float]] = {"native": [], "torch": []}
+    times: dict[str, list[float]] = {"native": [], "torch": [], "read": []}
+    read = reading(READ)
     for _ in range(steps):
-        for kind, held in times.items():
+        start = time.perf_counter()
+        read()
+        times["read"].append(time.perf_counter() - start)
+        for kind, held in list(times.items())[:2]:
             with choose.use(kind):
                 start = time.perf_counter()
                 _, states[kind] = model.step(token, states[kind])
                 held.append(time.perf_counter() - start)
-    native, other = (statistics.median(held[3:]) for held in times.values())
-    return native, other
+    native, other, floor = (statistics.median(held[3:]) for held in times.values())
+    return native, other, floor / READ * active_bytes(model)
 
 
 @torch.inference_mode()
@@ -163,13 +167,12 @@ def checkpoint(path: str, held: str, repeats: int) -> None:
     for dtype in (torch.bfloat16, torch.float32):
         model = k3.load(path, dtype=dtype, experts=held)
         active = active_bytes(model)
-        floor = active / (READ / roof.best(reading(READ)))
         kind = f"{str(dtype)[6:]}, {held}"
         first = decode(model, 1, 25)
-        line(f"decode, {kind}", first[0], floor, first[1])
+        line(f"decode, {kind}", first[0], first[2], first[1])
         print(f"{'':<38} {1 / first[0]:9.1f} tok/s   {active / 1e6:.0f} MB a token")
         eight = decode(model, 8, 10)
-        line(f"decode of 8, {kind}", eight[0], floor, eight[1])
+        line(f"decode of 8, {kind}", eight[0], eight[2], eight[1])
         print(f"{'':<38} {8 * first[0] / eight[0]:9.2f} times the tokens/s of 1")
         work = 2 * sizes.parameters(model.config).active * 512
         native, other = prefill(model, max(repeats // 2, 3))
