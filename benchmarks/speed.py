@@ -2,6 +2,7 @@
 
     python benchmarks/speed.py [DIR] [--threads 1] [--dtype float32]
         [--experts dequantized] [--tokens 512] [--steps 40] [--repeats 5]
+        [--kernels native|torch]
 
 Prefill is one prompt of --tokens, logits of the last position; decode is greedy
 after it, batch 1. Prints tokens/s (min, median, max) and the median's share of
@@ -21,6 +22,7 @@ import torch
 
 import k3
 from k3.config import sizes
+from k3.kernels import choose
 from k3.model import Model
 from k3.verify.compare import compare
 
@@ -83,6 +85,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--kernels", choices=choose.NAMES)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     tiny = k3.load(GOLDEN, dtype=torch.float32)
@@ -94,7 +97,9 @@ def main() -> None:
     dtype = getattr(torch, args.dtype)
     model = k3.load(args.dir, dtype=dtype, experts=args.experts)
     print(f"{args.dir} {args.dtype} {args.experts} experts, {args.threads} thread(s)")
-    measure(model, args)
+    with choose.use(args.kernels):
+        print("; ".join(f"{name} {what}" for name, what in choose.lines().items()))
+        measure(model, args)
 
 
 if __name__ == "__main__":
