@@ -72,13 +72,17 @@ def traced(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
     )
 
 
-@torch.compiler.assume_constant_result
 def ready() -> bool:
     """Whether native kernels are there and not switched off."""
     global _native
     if _native is None:
         _native = asked() in (None, "native") and library.load() is not None
     return _native
+
+
+# What torch.compiler.assume_constant_result does, which imports all of the compiler
+# first: 80 MB and a second that a program which compiles nothing should not pay.
+vars(ready)["_dynamo_marked_constant"] = True
 
 
 def recorded(*tensors: Tensor) -> bool:
