@@ -18,6 +18,7 @@ PACKAGES = sorted(
 )
 PUBLIC = {
     "k3": ["__version__", "load", "tokenizer"],
+    "k3.bench": ["Comparison", "Figure", "Report", "Setting", "compare", "run"],
     "k3.cli": ["main"],
     "k3.config": [
         "K3Config",
@@ -108,7 +109,7 @@ PUBLIC = {
 }
 LEFT = {"spec", "graph", "logic", "proof"}
 # Prefixes of commands that take minutes or are this run: their form is checked alone.
-LONG = ("make", "k3 train tiny", "k3 prove --all")
+LONG = ("make", "k3 train tiny", "k3 prove --all", "k3 bench")
 DOCUMENTS = ["README.md", "CONTRIBUTING.md"]
 """Documents whose commands a reader types as they stand."""
 

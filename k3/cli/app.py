@@ -15,6 +15,7 @@ from typer.main import get_command
 
 import k3
 from k3.cli import (
+    bench,
     chat,
     compare,
     convert,
@@ -53,6 +54,7 @@ app.command("train")(train.train)
 app.command("prove")(prove.prove)
 app.command("graph")(graph.graph)
 app.command("read")(read.read)
+app.command("bench")(bench.bench)
 app.command("env")(env.env)
 
 
