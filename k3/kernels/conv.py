@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from k3.kernels import precision
+from k3.kernels import choose, precision
+from k3.kernels.native import conv as native
 
 
 def short_conv(
@@ -21,6 +22,9 @@ def short_conv(
     y has the dtype of x, the new window that of `window`.
     Matches: spec.kda.short_conv.
     """
+    done = _natively(x, weight, window, lens)
+    if done is not None:
+        return done
     taps = weight[:, 0].T  # [width C]
     past = window.shape[1]
     if lens is None:
@@ -33,6 +37,19 @@ def short_conv(
         pieces.append(_filter(rows[None], taps, piece.shape[0]))
         kept.append(rows[rows.shape[0] - past :])
     return torch.cat(pieces, 1), torch.stack(kept).to(window.dtype)
+
+
+def _natively(
+    x: Tensor, weight: Tensor, window: Tensor, lens: tuple[int, ...] | None
+) -> tuple[Tensor, Tensor] | None:
+    """The same by the kernel of conv.cpp, where it takes these."""
+    given = x, weight, window
+    if not choose.native(*given) or weight.dtype != torch.float32:
+        return None
+    each = (x.shape[1],) * x.shape[0] if lens is None else tuple(lens)
+    carried, record = window.to(x.dtype), choose.recorded(*given)
+    y, after = native.short_conv(x, weight, carried, lens=each, record=record)
+    return y, after.to(window.dtype)
 
 
 def _filter(rows: Tensor, taps: Tensor, num_tokens: int) -> Tensor:

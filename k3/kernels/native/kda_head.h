@@ -2,6 +2,7 @@
 #pragma once
 #include "kda_rows.h"
 #include "kda_sweep.h"
+#include "transpose.h"
 
 namespace k3::kda {
 
@@ -35,19 +36,23 @@ class Slabs {
     Slabs(Room& room, const float* state, int64_t K, int64_t V)
         : K_(K), V_(V), size_(padded(K) * LANES), folded_(room, K),
           data_(room.take((V + LANES - 1) / LANES * size_)) {
-        for (int64_t s = 0; s * LANES < V; ++s)
-            for (int64_t v = 0; v < LANES; ++v)
-                for (int64_t i = 0; i < padded(K); ++i) {
-                    bool real = v < lanes(s) && i < K;
-                    slab(s)[i * LANES + v] = real ? state[(s * LANES + v) * K + i] : 0.0f;
-                }
+        turn([&](float* rows, int64_t value, int64_t key, int64_t, int64_t m) {
+            vec x[W];
+            for (int64_t r = 0; r < W; ++r)
+                x[r] = value + r < V ? load_n(state + (value + r) * K + key, m) : vec{};
+            transpose(x);
+            for (int64_t r = 0; r < W; ++r) k3::store(rows + r * LANES, x[r]);
+        });
     }
 
     void store(float* final) const {
-        for (int64_t s = 0; s * LANES < V_; ++s)
-            for (int64_t v = 0; v < lanes(s); ++v)
-                for (int64_t i = 0; i < K_; ++i)
-                    final[(s * LANES + v) * K_ + i] = slab(s)[i * LANES + v];
+        turn([&](const float* rows, int64_t value, int64_t key, int64_t n, int64_t m) {
+            vec x[W];
+            for (int64_t r = 0; r < W; ++r) x[r] = load(rows + r * LANES);
+            transpose(x);
+            for (int64_t r = 0; r < n; ++r)
+                store_n(final + (value + r) * K_ + key, x[r], m);
+        });
     }
 
     // Run the first n of `total` tokens, n at most BLOCK; out and errors (or null) have
@@ -68,6 +73,18 @@ class Slabs {
     }
 
   private:
+    // Calls f(rows, value, key, n, m) for every square of W keys by W values: `rows` lie
+    // LANES apart in a slab; n values and m keys of the square are real.
+    template <class F>
+    void turn(F&& f) const {
+        for (int64_t s = 0; s * LANES < V_; ++s)
+            for (int64_t v = 0; v < LANES; v += W)
+                for (int64_t i = 0; i < padded(K_); i += W) {
+                    int64_t values = lanes(s) - v, keys = K_ - i;
+                    f(slab(s) + i * LANES + v, s * LANES + v, i, values < W ? values : W,
+                      keys < W ? keys : W);
+                }
+    }
     int64_t lanes(int64_t s) const {
         int64_t left = V_ - s * LANES;
         return left < LANES ? left : LANES;
