@@ -32,13 +32,18 @@ def block(found: Source, *, label: str, opened: bool = True) -> str:
 
 
 def equations(docstring: str) -> set[str]:
-    """The equation numbers that a docstring's first line names."""
+    """The equation numbers that a docstring's first sentence names."""
+    first = " ".join(docstring.split("\n\n")[0].split())
+    return {n for listed in _EQUATIONS.findall(first) for n in numbers(listed)}
+
+
+def numbers(listed: str) -> set[str]:
+    """The numbers of a list such as 1, 3-5 and 7."""
     found: set[str] = set()
-    for listed in _EQUATIONS.findall(docstring.partition("\n")[0]):
-        for part in re.split(r",|and", listed):
-            first, dash, last = part.strip(" .").partition("-")
-            if dash and last.strip().isdigit():
-                found |= {str(n) for n in range(int(first), int(last) + 1)}
-            elif first.strip():
-                found.add(first.strip())
+    for part in re.split(r",|and", listed):
+        first, dash, last = part.strip(" .").partition("-")
+        if dash and last.strip().isdigit():
+            found |= {str(n) for n in range(int(first), int(last) + 1)}
+        elif first.strip():
+            found.add(first.strip())
     return found

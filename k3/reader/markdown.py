@@ -11,6 +11,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from k3.errors import ConfigError
 from k3.reader import formulas, worked
 
 _INLINE = re.compile(r"\$(?![\s$])((?:\\.|[^$\\])+?)(?<!\s)\$(?!\d)", re.S)
@@ -115,7 +116,10 @@ def _show_display(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
 
 
 def _show_worked(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
-    found = worked.value(tokens[at].content)
+    try:
+        found = worked.value(tokens[at].content)
+    except ConfigError as error:
+        return f'<strong class="absent">{html.escape(str(error))}</strong>'
     source = html.escape(found.expression, quote=True)
     return f'<data class="worked" value="{source}">{html.escape(found.shown)}</data>'
 

@@ -1,8 +1,10 @@
 """A claim as a row: passage, code, theorems, graph, widget."""
 
 import html
+from collections.abc import Callable
 
-from k3.reader import code, markdown, source, status, theorems
+from k3.errors import K3Error
+from k3.reader import code, live, markdown, source, status, theorems
 from k3.reader.chapter import Claim
 
 REPORT = "https://arxiv.org/pdf/2607.24653"
@@ -21,19 +23,28 @@ def show(claim: Claim) -> str:
 </div>
 <div class="evidence">
 {_code(claim)}
-{"".join(theorems.show(name) for name in claim.theorems)}
+{_theorems(claim)}
 </div>
-{_widget(claim)}
+{_live(claim)}
 </article>"""
 
 
+def where(claim: Claim) -> str:
+    """Section and equation, as far as the claim has them."""
+    section = f"§{claim.section}" if claim.section else ""
+    equation = f"Eq. {claim.equation}" if claim.equation else ""
+    return html.escape(", ".join(part for part in (section, equation) if part))
+
+
 def _where(claim: Claim) -> str:
-    section = f"§{claim.section}"
-    if claim.equation:
-        section += f", Eq. {claim.equation}"
-    if claim.page:
-        return f'<a href="{REPORT}#page={claim.page}">{section}, page {claim.page}</a>'
-    return section
+    """The same with the page, as a link to the public report."""
+    said = where(claim)
+    if not claim.page:
+        return said
+    page = f"page {claim.page}"
+    return (
+        f'<a href="{REPORT}#page={claim.page}">{said}{", " if said else ""}{page}</a>'
+    )
 
 
 def _limits(claim: Claim) -> str:
@@ -47,18 +58,29 @@ def _status(claim: Claim) -> str:
 
 
 def _code(claim: Claim) -> str:
-    spec = [code.block(source.find(name), label="equation") for name in claim.code]
-    runs = [
-        code.block(source.find(name), label="runs", opened=False) for name in claim.runs
-    ]
+    spec = [_shown(_block, name, "equation") for name in claim.code]
+    runs = [_shown(_block, name, "runs") for name in claim.runs]
     return "".join(spec + runs)
 
 
-def _widget(claim: Claim) -> str:
-    """The place of the widget, and of the graph where there is none."""
-    parts = ""
-    if claim.widget:
-        parts += f'<k3-widget name="{html.escape(claim.widget)}"></k3-widget>'
-    if claim.graph:
-        parts += f'<k3-graph name="{html.escape(claim.graph)}"></k3-graph>'
+def _block(name: str, label: str) -> str:
+    return code.block(source.find(name), label=label, opened=label == "equation")
+
+
+def _theorems(claim: Claim) -> str:
+    return "".join(_shown(theorems.show, name) for name in claim.theorems)
+
+
+def _live(claim: Claim) -> str:
+    """The figure and the graph, below the row."""
+    parts = _shown(live.widget, claim.widget) if claim.widget else ""
+    parts += _shown(live.graph, claim.graph) if claim.graph else ""
     return f'<div class="live">{parts}</div>' if parts else ""
+
+
+def _shown(show: Callable[..., str], *given: str) -> str:
+    """What `show` makes, or why it cannot: `k3 read --check` fails then too."""
+    try:
+        return show(*given)
+    except K3Error as error:
+        return f'<p class="absent">{html.escape(str(error))}</p>'

@@ -1,75 +1,111 @@
-"""The whole site: every page and every file it needs, as bytes by path."""
+"""The whole site: every file by path, built in memory."""
 
 import html
-import shutil
 from collections.abc import Iterator
+from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from k3.reader import markdown, page, row
+from k3.reader import (
+    calculator,
+    chat,
+    dashboard,
+    documents,
+    home,
+    live,
+    markdown,
+    page,
+    row,
+    search,
+)
 from k3.reader.chapter import Chapter, Claim, chapters
 from k3.reader.page import Page
+
+# Read by Python, or written anew below.
+_INSIDE = ("math.json",)
+
+
+@cache
+def site() -> dict[str, bytes]:
+    """Every file of the site by its path. Raises: ConfigError for a wrong chapter."""
+    found = dict(_static(resources.files("k3.reader") / "static", "static/"))
+    found["static/data/search.json"] = search.index()
+    found["static/data/sizes.json"] = calculator.exported()
+    for each in pages():
+        found[f"{each.path}.html"] = page.write(each).encode()
+    return found
 
 
 def build(folder: Path) -> list[Path]:
     """Write the static site; returns the pages written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with resources.as_file(resources.files("k3.reader") / "static") as static:
-        shutil.copytree(static, folder / "static", dirs_exist_ok=True)
     written = []
-    for each in pages():
-        path = folder / f"{each.path}.html"
-        path.write_text(page.write(each), encoding="utf-8")
-        written.append(path)
+    for path, content in site().items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        if path.endswith(".html"):
+            written.append(target)
     return written
 
 
 def pages() -> Iterator[Page]:
     """Every page of the site."""
-    yield Page(path="index", title="k3 reader", body=_index())
-    listed = chapters()
-    for number, chapter in enumerate(listed):
-        yield Page(
-            path=chapter.slug,
-            title=chapter.title,
-            body=_chapter(chapter, number),
-            description=chapter.summary,
-            scripts=("widgets/index.js",),
-        )
+    yield home.page()
+    for number, chapter in enumerate(chapters()):
+        yield _chapter(chapter, number)
+    yield dashboard.page()
+    yield calculator.page()
+    yield from documents.pages()
+    yield chat.page()
+    yield search.page()
 
 
-def _index() -> str:
-    rows = "".join(
-        f'<li><a href="{each.slug}.html">{html.escape(each.title)}</a>'
-        f"<p>{markdown.inline(each.summary)}</p></li>"
-        for each in chapters()
-    )
-    return f'<h1>Kimi K3, read and checked</h1><ol class="toc">{rows}</ol>'
+def _static(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _static(each, f"{prefix}{each.name}/")
+        elif each.name not in _INSIDE:
+            yield prefix + each.name, each.read_bytes()
 
 
-def _chapter(chapter: Chapter, number: int) -> str:
+def _chapter(chapter: Chapter, number: int) -> Page:
+    """Opening, rows and prose in order, and the way on."""
     parts = "\n".join(
         row.show(part)
         if isinstance(part, Claim)
         else f'<div class="prose">{markdown.render(part.text)}</div>'
         for part in chapter.parts
     )
-    section = f"§{chapter.section} of the report" if chapter.section else ""
-    return f"""<header class="opening"><p class="where">{section}</p>
+    section = f"Chapter {number + 1}"
+    if chapter.section:
+        section += f" · §{html.escape(str(chapter.section))} of the report"
+    live_scripts = (live.SCRIPT,) if _lives(chapter) else ()
+    return Page(
+        path=chapter.slug,
+        title=chapter.title,
+        description=chapter.summary,
+        scripts=live_scripts,
+        body=f"""<header class="opening"><p class="where">{section}</p>
 <h1>{html.escape(chapter.title)}</h1>
 <p class="summary">{markdown.inline(chapter.summary)}</p></header>
 {parts}
-{_around(number)}"""
+{_around(number)}""",
+    )
+
+
+def _lives(chapter: Chapter) -> bool:
+    return any(claim.widget or claim.graph for claim in chapter.claims)
 
 
 def _around(number: int) -> str:
     listed = chapters()
     links = []
-    for step, word in ((-1, "Previous"), (1, "Next")):
+    for step, rel, word in ((-1, "prev", "Previous"), (1, "next", "Next")):
         if 0 <= number + step < len(listed):
             other = listed[number + step]
             links.append(
-                f'<a rel="{word[:4].lower()}" href="{other.slug}.html">'
+                f'<a rel="{rel}" href="{other.slug}.html">'
                 f"<span>{word}</span>{html.escape(other.title)}</a>"
             )
-    return f'<nav class="around" aria-label="Chapters in turn">{"".join(links)}</nav>'
+    return f'<nav class="around" aria-label="Next chapters">{"".join(links)}</nav>'

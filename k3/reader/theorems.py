@@ -13,6 +13,7 @@ from typing import Any
 
 from k3.errors import ConfigError
 
+REBUILD = "k3 prove --all --json | python tools/reader/receipts.py"
 LEVELS = {
     "K": "kernel rules and checked certificates",
     "KS": "kernel, and ground steps on which z3 and cvc5 agree",

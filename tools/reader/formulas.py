@@ -24,7 +24,7 @@ ANNOTATION = re.compile(r"<annotation .*?</annotation>", re.S)
 
 def main() -> int:
     """Write the cache anew, one formula a line, in order; 1 where TeX is wrong."""
-    wanted = sorted({formulas.key(t, display=d) for t, d in check.formulas_used()})
+    wanted = sorted({formulas.key(t, display=d) for _, t, d in check.formulas_used()})
     given = [[key.lstrip("$"), key.startswith("$$")] for key in wanted]
     done = subprocess.run(
         ["node", str(HERE / "formulas.mjs"), str(installed())],

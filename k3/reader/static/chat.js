@@ -1,0 +1,148 @@
+// Talks to /v1/chat/completions of the server that sent this page.
+
+const form = document.getElementById("say");
+const turns = document.getElementById("turns");
+const state = document.getElementById("state");
+const field = (id) => document.getElementById(id);
+let messages = [];
+let running = null;
+
+function part(parent, kind, label) {
+  const found = parent.querySelector(`.${kind}`);
+  if (found) return found;
+  const made = document.createElement("div");
+  made.className = kind;
+  made.dataset.label = label;
+  parent.append(made);
+  return made;
+}
+
+function turn(who) {
+  const made = document.createElement("li");
+  made.className = who;
+  made.innerHTML = `<b>${who === "user" ? "You" : "K3"}</b>`;
+  turns.append(made);
+  return made;
+}
+
+/** The JSON of each event of a stream. */
+async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const {done, value} = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split(/\r?\n/);
+    rest = lines.pop();
+    for (const line of lines) {
+      if (!line.startsWith("data:")) continue;
+      const text = line.slice(5).trim();
+      if (text === "[DONE]") return;
+      yield JSON.parse(text);
+    }
+  }
+}
+
+function call(calls, delta) {
+  const found = (calls[delta.index] ??= {name: "", arguments: ""});
+  found.name += delta.function?.name ?? "";
+  found.arguments += delta.function?.arguments ?? "";
+  return calls.map((each) => `${each.name}(${each.arguments})`).join("\n");
+}
+
+async function answer(item, signal) {
+  const headers = {"content-type": "application/json"};
+  if (field("key").value) headers.authorization = `Bearer ${field("key").value}`;
+  const body = {
+    messages,
+    stream: true,
+    stream_options: {include_usage: true},
+    reasoning_effort: field("effort").value,
+    max_tokens: Number(field("most").value),
+  };
+  const response = await fetch("v1/chat/completions", {
+    method: "POST", headers, body: JSON.stringify(body), signal,
+  });
+  if (!response.ok) throw new Error(await refusal(response));
+  return gather(item, response);
+}
+
+async function refusal(response) {
+  if (response.status === 404 || response.status === 405) {
+    return "No model is served here. Start one with: k3 serve";
+  }
+  const found = await response.json().catch(() => null);
+  return found?.error?.message ?? `the server answered ${response.status}`;
+}
+
+async function gather(item, response) {
+  const began = performance.now();
+  const [calls, found] = [[], {content: "", usage: null, first: 0}];
+  for await (const event of events(response)) {
+    if (event.error) throw new Error(event.error.message);
+    if (event.usage) found.usage = event.usage;
+    const delta = event.choices?.[0]?.delta ?? {};
+    if (delta.reasoning_content) {
+      part(item, "thinking", "thinking").textContent += delta.reasoning_content;
+    }
+    if (delta.content) {
+      found.content += delta.content;
+      part(item, "content", "answer").textContent = found.content;
+    }
+    for (const each of delta.tool_calls ?? []) {
+      part(item, "calls", "tool call").textContent = call(calls, each);
+    }
+    found.first ||= performance.now();
+  }
+  return {...found, seconds: (performance.now() - began) / 1000};
+}
+
+function figures({usage, seconds}) {
+  if (!usage) return "";
+  const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
+  const speed = usage.completion_tokens / seconds;
+  return `${usage.completion_tokens} tokens, ${speed.toFixed(0)} tokens/s; ` +
+    `${cached} of ${usage.prompt_tokens} prompt tokens cached`;
+}
+
+async function say(text) {
+  messages.push({role: "user", content: text});
+  part(turn("user"), "content", "").textContent = text;
+  const item = turn("assistant");
+  running = new AbortController();
+  field("stop").disabled = false;
+  state.textContent = "Answering…";
+  try {
+    const found = await answer(item, running.signal);
+    messages.push({role: "assistant", content: found.content});
+    part(item, "figures", "").textContent = figures(found);
+    state.textContent = "";
+  } catch (error) {
+    messages.pop();
+    state.textContent = error.name === "AbortError" ? "Stopped." : error.message;
+    if (item.children.length === 1) item.remove();
+  }
+  running = null;
+  field("stop").disabled = true;
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = field("words").value.trim();
+  if (!text || running) return;
+  field("words").value = "";
+  say(text);
+});
+field("words").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey) {
+    event.preventDefault();
+    form.requestSubmit();
+  }
+});
+field("stop").addEventListener("click", () => running?.abort());
+field("new").addEventListener("click", () => {
+  running?.abort();
+  messages = [];
+  turns.replaceChildren();
+  state.textContent = "";
+});
