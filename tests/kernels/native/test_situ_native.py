@@ -6,7 +6,7 @@ from small import gap
 
 from k3.kernels import choose, situ
 
-TOLERANCE = {torch.float32: 1e-6, torch.bfloat16: 1e-2}
+TOLERANCE = {torch.float32: 3e-6, torch.bfloat16: 1e-2}
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
