@@ -39,7 +39,8 @@ def operations(model: Model) -> int:
 class Floors:
     """The best read and products of all rounds."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, clock: str = "wall") -> None:
+        self.clock = clock
         self.num_bytes = weight_bytes(model)
         self.operations = operations(model)
         self.read_bytes = min(self.num_bytes, MAX_READ)
@@ -49,9 +50,9 @@ class Floors:
 
     def measure(self) -> None:
         """Look again whether the machine can do better."""
-        read = limits.best(self.read, READ_ROUNDS)
+        read = limits.best(self.read, READ_ROUNDS, self.clock)
         self.bytes_per_s = max(self.bytes_per_s, self.read_bytes / read)
-        made = limits.best(self.products, PRODUCT_ROUNDS)
+        made = limits.best(self.products, PRODUCT_ROUNDS, self.clock)
         self.flops_per_s = max(self.flops_per_s, self.counted / made)
 
     def prompt(self, tokens: int) -> float:

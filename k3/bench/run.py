@@ -29,7 +29,7 @@ def run(
     """Time a model that is loaded on the CPU; `memory` adds its figures."""
     _check(model, setting)
     with _threads(setting.threads):
-        work, floors = Work(model, setting), Floors(model)
+        work, floors = Work(model, setting), Floors(model, setting.clock)
         timed: dict[str, Callable[[], float]] = {
             f"prefill of {setting.tokens}": work.prefill,
             f"first token of {setting.tokens}": work.first_token,

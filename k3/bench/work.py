@@ -28,10 +28,21 @@ class Setting:
     batches: tuple[int, ...] = (1, 8)
     rounds: int = 5
     threads: int = 1
+    clock: str = "wall"
 
     def __post_init__(self) -> None:
+        if self.clock not in limits.CLOCKS:
+            raise errors.RequestError(
+                f"a clock is one of {', '.join(limits.CLOCKS)}: got {self.clock}; "
+                "choose one"
+            )
+        if self.clock == "cpu" and self.threads != 1:
+            raise errors.RequestError(
+                "the cpu clock adds the time of all threads: got threads "
+                f"{self.threads}; time one thread, or by the wall clock"
+            )
         numbers = asdict(self) | {f"batch {b}": b for b in self.batches}
-        del numbers["batches"]
+        del numbers["batches"], numbers["clock"]
         for name, value in numbers.items():
             if value < 1:
                 raise errors.RequestError(
@@ -65,15 +76,18 @@ class Work:
         logits, state = self.model(ids, state=self.model.init_state(1), logits="last")
         return logits, state
 
+    def _seconds(self, run: limits.Run) -> float:
+        return limits.seconds(run, self.setting.clock)
+
     def prefill(self) -> float:
         """Seconds for the prompt's last logits."""
-        return limits.seconds(lambda: self._prefill(self.prompt))
+        return self._seconds(lambda: self._prefill(self.prompt))
 
     def first_token(self) -> float:
         """Seconds from token ids to the first token, through generate."""
         ids = self.prompt[0].tolist()
         options = GenerateOptions(max_tokens=1, temperature=0.0, ignore_eos=True)
-        return limits.seconds(lambda: generate(self.model, [ids], options))
+        return self._seconds(lambda: generate(self.model, [ids], options))
 
     def decode(self, batch: int) -> float:
         """Median seconds of a greedy step of so many sequences."""
@@ -87,9 +101,7 @@ class Work:
 
         for _ in range(WARM_STEPS):
             step()
-        return statistics.median(
-            limits.seconds(step) for _ in range(self.setting.steps)
-        )
+        return statistics.median(self._seconds(step) for _ in range(self.setting.steps))
 
     def cache_bytes(self, batch: int) -> int:
         """What the caches of so many sequences hold after the context."""

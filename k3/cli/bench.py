@@ -34,6 +34,9 @@ Steps = Annotated[int, typer.Option(help="Decoded tokens a round.")]
 Batch = Annotated[str, typer.Option(metavar="1,8", help="Sequences decoded at once.")]
 Rounds = Annotated[int, typer.Option(help="Everything is timed this often, in turn.")]
 Threads = Annotated[int | None, typer.Option(help="Without it torch's own number.")]
+Clock = Annotated[
+    str, typer.Option(help="wall, or cpu where others keep the machine busy.")
+]
 MemoryToo = Annotated[
     bool, typer.Option("--memory/--no-memory", help="Load once more to see its memory.")
 ]
@@ -67,6 +70,7 @@ def bench(
     batch: Batch = "1,8",
     rounds: Rounds = 5,
     threads: Threads = None,
+    clock: Clock = "wall",
     dtype: options.Dtype = "auto",
     experts: options.Experts = "packed",
     memory: MemoryToo = True,
@@ -105,6 +109,7 @@ def bench(
         batches=batches,
         rounds=rounds,
         threads=torch.get_num_threads() if threads is None else threads,
+        clock=clock,
     )
     found = measured(Asked(path, dtype, experts), setting, memory=memory)
     if save is not None:
@@ -157,7 +162,8 @@ def show(found: "Report", held: "Comparison | None", *, as_json: bool) -> None:
     about, limits = found.settings, found.context
     print(
         f"{about['model']}, {about['dtype']}, {about['experts']} experts, "
-        f"{about['threads']} thread(s), {limits['kernels']} kernels"
+        f"{about['threads']} thread(s), {about['clock']} clock, "
+        f"{limits['kernels']} kernels"
     )
     print(
         f"machine now: read {limits['read_bytes_per_s'] / 1e9:.1f} GB/s, products "

@@ -95,6 +95,8 @@ def test_a_file_that_is_no_run_is_refused_at_once(k3, tmp_path):
         (("--steps", "0"), "1 or more of each of its counts: got steps 0"),
         (("--threads", "0"), "1 or more of each of its counts: got threads 0"),
         (("--tokens", "9M", "--no-memory"), "must fit max_position_embeddings"),
+        (("--clock", "sun"), "a clock is one of wall, cpu: got sun"),
+        (("--clock", "cpu", "--threads", "2"), "adds the time of all threads"),
         (("--factor", "2"), "--factor belongs to --against"),
         (("--dtype", "int8"), "--dtype must be one of"),
     ],
