@@ -34,7 +34,12 @@ def decay(weights: Inputs, x: Term, numbers: Numbers) -> Term:
     low = p.linear(weights.real("f_a_proj.weight", "Rf, D"), x)
     z = p.linear(weights.real("f_b_proj.weight", "H*K, Rf"), low)
     z = let("z", p.reshape(z + weights.real("dt_bias", "H*K"), "H", "K"))
-    rate = p.exp(weights.real("A_log", "H"))
+    return retention(z, weights.real("A_log", "H"), numbers)
+
+
+def retention(z: Term, A_log: Term, numbers: Numbers = RELEASED) -> Term:
+    """Eq. 5 on the projected input z [H, K] and A_log [H]: alpha [H, K]."""
+    rate = p.exp(A_log)
     if numbers.floor is None:
         return p.exp(-p.contract("h,hk->hk", rate, p.softplus(z)))
     slow = p.sigmoid(let("gate_in", p.contract("h,hk->hk", rate, z)))

@@ -14,7 +14,11 @@ def route(weights: Inputs, x: Term, numbers: Numbers = RELEASED) -> tuple[Term, 
     """Eq. 13: the chosen experts and their weights, both [A]; the bias only chooses."""
     logits = p.linear(weights.real("gate.weight", "E, D"), x)
     scores = let("scores", p.sigmoid(logits))
-    bias = weights.real("gate.e_score_correction_bias", "E")
+    return choose(scores, weights.real("gate.e_score_correction_bias", "E"), numbers)
+
+
+def choose(scores: Term, bias: Term, numbers: Numbers = RELEASED) -> tuple[Term, Term]:
+    """Eq. 13 on given scores [E] and bias [E]: experts and weights, both [A]."""
     chosen = let("chosen", p.topk(let("adjusted", scores + bias), "A"))
     raw = let("raw", p.gather(scores, chosen))
     mixture = raw / (p.total(raw, 0) + numbers.tiny)

@@ -5,7 +5,7 @@ from k3.graph.inputs import RELEASED, Inputs, Numbers
 from k3.graph.term import Number, Term, let
 
 
-def soft_cap(z: Term, cap: Number) -> Term:
+def soft_cap(z: Term, cap: Number | Term) -> Term:
     """Eq. 18: cap tanh(z / cap)."""
     return cap * p.tanh(z / cap)
 
