@@ -7,6 +7,9 @@ from torch import Tensor
 from k3.kernels import choose, precision
 from k3.kernels.native import attn_res as native
 
+MAX_TRITON_WIDTH = 16384
+"""Up to this width a row stays in the registers of one program."""
+
 
 def inverse_rms(x: Float[Tensor, "*B D"], eps: float) -> Float[Tensor, "*B"]:
     """1 / sqrt(mean(x^2) + eps) over the last dim: what normalizes a depth key."""
@@ -29,6 +32,10 @@ def mix(
     """
     if _native(blocks, scale, prefix, query):
         return native.mix(blocks, scale, prefix, query, eps)
+    if _triton(blocks, scale, prefix, query):
+        from k3.kernels.triton import attn_res as triton
+
+        return triton.mix(blocks, scale, prefix, query, eps)
     scores = (blocks @ query) * scale
     if prefix is None:
         p = torch.softmax(scores, -1)
@@ -48,6 +55,14 @@ def _native(
         and all(x.dtype == torch.float32 for x in tensors)
         and 0 < blocks.shape[-2] <= native.MAX_BLOCKS
     )
+
+
+def _triton(
+    blocks: Tensor, scale: Tensor, prefix: Tensor | None, query: Tensor
+) -> bool:
+    tensors = [blocks, scale, query] + ([] if prefix is None else [prefix])
+    fits = blocks.shape[-2] > 0 and blocks.shape[-1] <= MAX_TRITON_WIDTH
+    return fits and choose.triton(*tensors, dtypes=choose.SINGLE)
 
 
 def fold_query(

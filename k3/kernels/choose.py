@@ -1,15 +1,17 @@
-"""Which implementation a kernel takes: native (C++), fla (CUDA) or PyTorch.
+"""Which implementation a kernel takes: native (C++), fla and Triton (CUDA) or PyTorch.
 
 K3_KERNELS=torch|native|fla asks for one; without it the best one that is there is
-taken: native for fp32 and bf16 on a CPU, fla for KDA on CUDA where fla-core is
-installed, PyTorch otherwise. Where one was asked for and is not there, that is an
-error. PyTorch's form takes every tensor that is not plain: it is what autograd of
-autograd, torch.func, fake tensors and k3.verify see.
+taken: native for fp32 and bf16 on a CPU; on CUDA, where installed, fla-core for KDA and
+Triton for what fla-core has nothing for; PyTorch otherwise. Where one was asked for and
+is not there, that is an error. PyTorch's form takes every tensor that is not plain: it
+is what autograd of autograd, torch.func, fake tensors and k3.verify see.
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 
 import torch
@@ -22,6 +24,8 @@ NAMES = ("torch", "native", "fla")
 PLAIN = (Tensor, torch.nn.Parameter)
 FLOATS = (torch.float32, torch.bfloat16)
 SINGLE = (torch.float32,)
+CUDA = {"fla": "fla-core", "triton": "triton"}
+"""Modules of the extra gpu, and the packages that hold them."""
 
 _asked: list[str | None] = []
 _native: bool | None = None
@@ -85,6 +89,39 @@ def ready() -> bool:
 vars(ready)["_dynamo_marked_constant"] = True
 
 
+def fla(*tensors: Tensor, exact: bool) -> bool:
+    """Whether fla-core's KDA takes these: plain fp32 tensors on CUDA, and no mode.
+
+    `exact` says that their products are wanted in fp32, which fla rounds to TF32: then
+    only where fla was asked for, or PyTorch's own products may be rounded too.
+    """
+    if not _on_cuda(tensors, SINGLE) or not installed("fla"):
+        return False
+    rounding = torch.get_float32_matmul_precision() != "highest"
+    return asked() == "fla" or not exact or rounding
+
+
+def triton(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
+    """Whether the Triton form takes these: plain tensors on CUDA, and no mode."""
+    return _on_cuda(tensors, dtypes) and installed("triton")
+
+
+@cache
+def installed(module: str) -> bool:
+    """Whether a module of the extra gpu is there."""
+    return find_spec(module) is not None
+
+
+def _on_cuda(tensors: tuple[Tensor, ...], dtypes: tuple[torch.dtype, ...]) -> bool:
+    return (
+        all(x.is_cuda for x in tensors)
+        and not torch.compiler.is_compiling()
+        and asked() in (None, "fla")
+        and not _watched()
+        and all(type(x) in PLAIN and x.dtype in dtypes for x in tensors)
+    )
+
+
 def recorded(*tensors: Tensor) -> bool:
     """Whether autograd will want gradients of what is made of these."""
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
@@ -96,7 +133,18 @@ def lines() -> dict[str, str]:
     return {
         "native": here or f"absent: {library.absent()}",
         "kernels": asked() or f"automatic ({'native' if here else 'torch'} on a CPU)",
+        "cuda": ", ".join(_cuda_lines()),
     }
+
+
+def _cuda_lines() -> Iterator[str]:
+    """What runs on CUDA: the packages with their versions, or why there are none."""
+    if not torch.cuda.is_available():
+        yield "absent: torch sees no CUDA device"
+        return
+    for module, package in CUDA.items():
+        here = installed(module)
+        yield f"{package} {version(package)}" if here else f"no {package}: k3[gpu]"
 
 
 def _watched() -> bool:

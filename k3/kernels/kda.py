@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from k3.kernels import choose, precision, tiles
+from k3.kernels import choose, fla, precision, tiles
 from k3.kernels.native import kda as native
 
 TILE = 16
@@ -55,9 +55,12 @@ def step(
     the transpose of the paper's. q carries its scale.
     Matches: spec.kda.update and spec.kda.read.
     """
-    done = _natively((q, k, v, g, beta, state), (1,) * q.shape[0])
+    given = (q, k, v, g, beta, state)
+    done = _natively(given, (1,) * q.shape[0])
     if done is not None:
         return done
+    if choose.fla(*given, exact=False) and not choose.recorded(*given):
+        return fla.step(q, k, v, g, beta, state=state)
     decayed = state * g.exp().unsqueeze(-2)
     error = (v - (decayed @ k.unsqueeze(-1)).squeeze(-1)) * beta.unsqueeze(-1)
     state = torch.addcmul(decayed, error.unsqueeze(-1), k.unsqueeze(-2))
@@ -99,17 +102,17 @@ def chunk(
     *,
     state: Float[Tensor, "S H V K"],
     lens: tuple[int, ...],
+    narrow: bool = False,
 ) -> tuple[Float[Tensor, "T H V"], Float[Tensor, "S H V K"]]:
     """Eq. 4: the same function as `recurrent`, by tiles of 16 tokens.
 
-    Inside a tile the corrected values solve a unit triangular system; between
-    tiles only the state passes. A tile whose decay would leave fp32's range sums
-    the log-decay of each pair of tokens instead of factoring it, head by head.
+    Inside a tile the corrected values solve a unit triangular system; between tiles
+    only the state passes. A tile whose decay leaves fp32's range sums the log-decay
+    of each pair of tokens, head by head. `narrow`: q, k, v are good to bf16 only.
     Cost: about 6 T H V K + 2 T H C (K + V) multiply-adds.
     Matches: spec.kda.chunk (fp32 1e-5 relative).
     """
-    done = _natively((q, k, v, g, beta, state), lens)
-    if done is not None:
+    if (done := _elsewhere((q, k, v, g, beta, state), lens, narrow)) is not None:
         return done
     layout = tiles.tile(lens, TILE, q.device)
     qt, kt, vt, gt, bt = (_tiled(x, layout) for x in (q, k, v, g, beta.unsqueeze(-1)))
@@ -144,6 +147,18 @@ def _natively(
         out, final, _ = native.operator(list(given), list(lens))
         return out, final
     return None
+
+
+def _elsewhere(
+    given: tuple[Tensor, ...], lens: tuple[int, ...], narrow: bool
+) -> tuple[Tensor, Tensor] | None:
+    """The chunk form natively or by fla, where one of them takes these."""
+    done = _natively(given, lens)
+    fits = done is None and given[1].shape[-1] <= fla.MAX_KEY
+    if fits and choose.fla(*given, exact=not narrow):
+        *tokens, state = given
+        return fla.chunk(*tokens, state=state, lens=lens, narrow=narrow)
+    return done
 
 
 def _within(tile: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor]:

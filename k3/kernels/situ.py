@@ -19,6 +19,10 @@ def situ(
     """
     if choose.native(gate, up) and gate.dtype == up.dtype:
         return native.situ(gate, up, beta, linear)
+    if choose.triton(gate, up) and gate.dtype == up.dtype:
+        from k3.kernels.triton import situ as triton
+
+        return triton.situ(gate, up, beta, linear)
     g, u = precision.wide(gate), precision.wide(up)
     capped = torch.tanh(g / beta) * torch.sigmoid(g)
     return (capped * torch.tanh(u / linear) * (beta * linear)).to(gate.dtype)

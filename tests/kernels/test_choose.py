@@ -96,6 +96,48 @@ def test_env_says_which(monkeypatch):
     assert choose.lines()["kernels"] == "automatic (torch on a CPU)"
 
 
+@pytest.fixture
+def cuda(monkeypatch):
+    """Tensors that say that they lie on CUDA, and the extra gpu, installed."""
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda x: True))
+    monkeypatch.setattr(choose, "installed", lambda module: True)
+
+
+def test_plain_tensors_on_cuda_run_in_triton_and_fla(cuda, monkeypatch):
+    x = torch.ones(2)
+    assert choose.triton(x, x.bfloat16())
+    assert not choose.triton(x, x.bfloat16(), dtypes=choose.SINGLE)
+    assert not choose.triton(x.double())
+    assert not choose.triton(x.as_subclass(Wrapped))
+    assert choose.fla(x, exact=False)
+    assert not choose.fla(x, exact=True)
+    assert not choose.fla(x.bfloat16(), exact=False)
+    with FakeTensorMode():
+        assert not choose.triton(x)
+    for name in ("torch", "native"):
+        with choose.use(name):
+            assert not choose.triton(x)
+            assert not choose.fla(x, exact=False)
+    monkeypatch.setattr(choose, "installed", lambda module: False)
+    assert not choose.triton(x)
+    assert not choose.fla(x, exact=False)
+
+
+def test_nothing_on_a_cpu_goes_to_cuda(monkeypatch):
+    monkeypatch.setattr(choose, "installed", lambda module: True)
+    assert not choose.triton(torch.ones(2))
+    assert not choose.fla(torch.ones(2), exact=False)
+
+
+def test_env_says_what_runs_on_cuda(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose.lines()["cuda"] == "absent: torch sees no CUDA device"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(choose, "installed", lambda module: module == "fla")
+    monkeypatch.setattr(choose, "version", lambda package: "0.6.0")
+    assert choose.lines()["cuda"] == "fla-core 0.6.0, no triton: k3[gpu]"
+
+
 @pytest.mark.slow
 def test_torch_compile_sees_one_operator():
     """In a process without shape checks, which a full graph cannot hold."""
