@@ -12,6 +12,8 @@ from k3.serve.route import Ring
 
 CONNECT_SECONDS = 2.0
 CHECK_SECONDS = 1.0
+MISSES = 3
+"""Health checks in a row without an answer in time that take a replica out."""
 
 
 @dataclass(slots=True)
@@ -24,6 +26,7 @@ class Replica:
     draining: bool = False
     in_flight: int = 0
     requests: int = 0
+    misses: int = 0
 
     def begin(self) -> None:
         """A request goes there."""
@@ -91,7 +94,11 @@ class Pool:
             told = await self.client.get(
                 f"{replica.url}/health", timeout=CONNECT_SECONDS
             )
-            replica.ready = told.status_code == 200
+            replica.ready, replica.misses = told.status_code == 200, 0
+        except httpx.TimeoutException:
+            # A busy one may be late; one that has stopped is late every time.
+            replica.misses += 1
+            replica.ready = replica.ready and replica.misses < MISSES
         except httpx.HTTPError:
             replica.ready = False
 

@@ -1,9 +1,9 @@
 """One request through the router: to a replica, and to another one if that is lost."""
 
-from collections.abc import AsyncGenerator, Mapping
+import logging
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import httpx
 from starlette.requests import Request
@@ -11,15 +11,16 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from k3.errors import RequestError
-from k3.serve import route, transcript
-from k3.serve.openai import limits
+from k3.serve import transcript
+from k3.serve.attempts import BUSY, Attempts, Call
+from k3.serve.openai import limits, sse
 from k3.serve.openai.errors import ApiError
 from k3.serve.pool import Pool, Replica
 from k3.serve.transcript import Transcript
 
-ATTEMPTS = 2
-"""How many replicas may take one request: one that kills a replica kills no third."""
-BUSY = (429, 503)
+# Less than a replica waits: it must not look as if the replica had gone.
+STALL_SECONDS = sse.STALL_SECONDS / 2
+LOG = logging.getLogger("k3.serve")
 LOST = "the replica that answered was lost; send the request again"
 _OWN_HEADERS = frozenset(
     {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
@@ -71,22 +72,6 @@ class Opened:
             await self.response.aclose()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request as it came, and the key it is routed by."""
-
-    method: str
-    target: str
-    headers: Mapping[str, str]
-    body: bytes
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        """What turns of one conversation share."""
-        return route.prefix_key(self.body, self.headers.get(route.SESSION_HEADER, ""))
-
-
 async def read(request: Request, most_bytes: int) -> Call:
     """The request with its body. Raises: ApiError 413."""
     body = await limits.read(request, most_bytes)
@@ -107,7 +92,7 @@ async def answer(pool: Pool, call: Call) -> Response:
     """The replica's answer, whole or as a stream. Raises: ApiError 502, 503."""
     attempt = Attempts(pool, call)
     refusal: Response | None = None
-    while (replica := attempt.next()) is not None:
+    while (replica := await attempt.next()) is not None:
         try:
             opened = await send(pool, replica, call)
             if opened.streams:
@@ -125,54 +110,6 @@ async def answer(pool: Pool, call: Call) -> Response:
     raise attempt.over()
 
 
-class Attempts:
-    """The replicas that one request has been given to, and the next one."""
-
-    def __init__(self, pool: Pool, call: Call) -> None:
-        self.pool, self.call = pool, call
-        self._order = pool.ring.order(call.key)
-        self._tried: set[str] = set()
-        self._reached = 0
-
-    def next(self) -> Replica | None:
-        """The best replica that has not had the request, None if none may."""
-        if self._reached >= ATTEMPTS:
-            return None
-        loads = self.pool.loads()
-        left = [n for n in route.choose(self._order, loads) if n not in self._tried]
-        if not left:
-            return None
-        self._tried.add(left[0])
-        return self.pool.replicas[left[0]]
-
-    def lost(self, replica: Replica, reached: bool) -> None:
-        """The replica went away."""
-        self._reached += reached
-        self.pool.failed(replica)
-
-    def refused(self, status: int) -> None:
-        """The replica takes no more for now, or has failed at this request."""
-        self._reached += status not in BUSY
-        self.pool.counts["busy" if status in BUSY else "failures"] += 1
-
-    def over(self) -> ApiError:
-        """The error when no replica is left."""
-        self.pool.counts["refused"] += 1
-        if self._reached:
-            return ApiError(
-                502,
-                f"{self._reached} replicas were lost while they answered; send the "
-                "request again",
-                code="replica_lost",
-            )
-        return ApiError(
-            503,
-            "no replica is ready; try again later",
-            code="unavailable",
-            headers={"retry-after": "1"},
-        )
-
-
 async def send(pool: Pool, replica: Replica, call: Call) -> Opened:
     """The replica's response, its body still to be read. Raises: Lost."""
     made = pool.client.build_request(
@@ -187,7 +124,8 @@ async def send(pool: Pool, replica: Replica, call: Call) -> Opened:
     except BaseException as fault:
         replica.end()
         if isinstance(fault, httpx.TransportError):
-            raise Lost(not isinstance(fault, httpx.ConnectError)) from None
+            early = httpx.ConnectError | httpx.ConnectTimeout
+            raise Lost(not isinstance(fault, early)) from None
         raise
 
 
@@ -233,7 +171,7 @@ async def _again(attempt: Attempts, sent: Transcript) -> Opened | None:
     """Another replica that has begun the stream anew, None if that is no use."""
     if sent.started and not transcript.repeatable(attempt.call.fields):
         return None
-    while (replica := attempt.next()) is not None:
+    while (replica := await attempt.next()) is not None:
         try:
             opened = await send(attempt.pool, replica, attempt.call)
             if opened.streams:
@@ -280,7 +218,9 @@ class Relayed(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, and close the replica's stream however that ends."""
         try:
-            await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, sse.within(send, STALL_SECONDS))
+        except sse.Stalled:
+            LOG.warning("a client reads no more: its stream is closed")
         finally:
             await self._body.aclose()
             # A stream that was never begun has nothing that would close it.

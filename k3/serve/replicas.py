@@ -187,4 +187,11 @@ def serve(
         ) from None
     made = app(fleet(arguments, replicas), **options)
     LOG.info("router: process %s, %s replicas", os.getpid(), replicas)
-    uvicorn.run(made, host=host, port=port, log_level="warning")
+    uvicorn.run(
+        made,
+        host=host,
+        port=port,
+        log_level="warning",
+        # Nobody waits for a client that reads no more.
+        timeout_graceful_shutdown=round(options.get("stop_seconds", STOP_SECONDS)),
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -65,7 +65,7 @@ def _guarded(
             return await handler(request, request.app.state.pool)
         except ApiError as error:
             return _json(error.body, error.status, error.headers)
-        except run.Gone:
+        except (run.Gone, ClientDisconnect):
             return Response(status_code=CLIENT_GONE)
 
     return endpoint

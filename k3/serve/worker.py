@@ -27,7 +27,7 @@ class Worker:
         self._wake = threading.Condition()
         self._outbox = Outbox()
         self._closing = self._draining = False
-        self._why = "it was closed"
+        self._why, self._failed = "it was closed", False
         self._thread = threading.Thread(target=self._run, name="k3-engine", daemon=True)
         self._thread.start()
 
@@ -93,6 +93,12 @@ class Worker:
             self._wake.notify()
         self._thread.join()
 
+    def wait(self) -> None:
+        """Wait for the end of the thread. Raises: RequestError if a step failed."""
+        self._thread.join()
+        if self._failed:
+            raise self._stopped()
+
     def leave(self, box: Box) -> None:
         """Nobody reads a box any more: cancel its request if it still runs."""
         self._outbox.close(box)
@@ -123,7 +129,7 @@ class Worker:
                 else:
                     self._wait()
         except BaseException as error:
-            self._why = f"a step failed with {type(error).__name__}"
+            self._why, self._failed = f"a step failed with {type(error).__name__}", True
             log.exception("the engine's thread has ended")
         with self._wake:
             self._closing = True

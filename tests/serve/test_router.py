@@ -8,7 +8,7 @@ import httpx
 import pytest
 from scripted import Script, Wire
 
-from k3.serve import relay, router
+from k3.serve import attempts, router
 from k3.serve.pool import Pool
 
 CHAT = "/v1/chat/completions"
@@ -36,7 +36,7 @@ def run(coroutine):
 
 def owners(pool, scripts, body):
     """The scripts in the order in which a body's key finds them."""
-    call = relay.Call("POST", CHAT, {}, json.dumps(body).encode())
+    call = attempts.Call("POST", CHAT, {}, json.dumps(body).encode())
     by_name = {s.name: s for s in scripts}
     return [by_name[name] for name in pool.ring.order(call.key)]
 
@@ -110,7 +110,7 @@ def test_a_request_that_breaks_replicas_reaches_two_of_them():
             script.status = 500
         async with routed(*scripts) as (client, pool, _):
             assert (await client.post(CHAT, json=chat())).status_code == 500
-            assert sum(len(s.seen) for s in scripts) == relay.ATTEMPTS
+            assert sum(len(s.seen) for s in scripts) == attempts.ATTEMPTS
             assert pool.counts["failures"] == 2
 
     run(check())
@@ -253,5 +253,48 @@ def test_health_metrics_caches_and_large_bodies():
             await pool.check_all()
             assert (await client.get("/health")).status_code == 503
             assert (await client.post("/flush_cache")).status_code == 503
+
+    run(check())
+
+
+def test_a_late_health_check_is_no_death_until_it_is_the_third():
+    async def check():
+        async with routed(Script("a")) as (client, pool, _):
+            replica, found = pool.replicas["a"], []
+            get = pool.client.get
+
+            async def late(*args, **kwargs):
+                raise httpx.ReadTimeout("late")
+
+            pool.client.get = late
+            for _ in range(3):
+                await pool.check_all()
+                found.append(replica.state)
+            assert found == ["ready", "ready", "down"]
+            pool.client.get = get
+            await pool.check_all()
+            assert (replica.state, replica.misses) == ("ready", 0)
+            assert (await client.get("/health")).status_code == 200
+
+    run(check())
+
+
+def test_what_was_lost_waits_for_a_replica_that_is_late():
+    async def check():
+        scripts = [Script("a"), Script("b")]
+        async with routed(*scripts) as (client, pool, _):
+            first, second = owners(pool, scripts, chat())
+            first.breaks_after, pool.replicas[second.name].ready = 1, False
+
+            async def later():
+                await asyncio.sleep(0.15)
+                pool.replicas[second.name].ready = True
+
+            late = asyncio.create_task(later())
+            body = chat(stream=True, temperature=0)
+            told = await client.post(CHAT, json=body)
+            assert text(told) == ("one two three", [], True)
+            assert pool.counts["resumed"] == 1
+            await late
 
     run(check())

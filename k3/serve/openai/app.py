@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
@@ -107,7 +107,7 @@ async def _guarded(handler: Handler, request: Request, service: Service) -> Resp
         return _refusal(error)
     except RequestError as error:
         return _refusal(refused(error))
-    except run.Gone:
+    except (run.Gone, ClientDisconnect):
         return Response(status_code=CLIENT_GONE)
     except Exception as error:
         LOG.exception("%s failed", request.url.path)

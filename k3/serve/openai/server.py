@@ -39,10 +39,16 @@ class Server(uvicorn.Server):
 
 
 class Loading:
-    """The thread that loads a model while the server already answers."""
+    """The thread that loads a model while the server already answers.
+
+    It calls `ended` when the model is there, and when it, or later the engine, fails.
+    """
 
     def __init__(
-        self, load: Callable[[], Worker], service: Any, ended: Callable[[], None]
+        self,
+        load: Callable[[], Worker],
+        service: Any,
+        ended: Callable[[BaseException | None], None],
     ) -> None:
         self._load, self._service, self._ended = load, service, ended
         self.worker: Worker | None = None
@@ -54,9 +60,12 @@ class Loading:
         try:
             self.worker = self._load()
             self._service.worker = self.worker
+            self._ended(None)
+            # Without its engine a server is of no use; who watches it starts another.
+            self.worker.wait()
         except BaseException as error:
             self.error = error
-        self._ended()
+            self._ended(error)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -83,7 +92,8 @@ def serve(
 ) -> bool:
     """Serve until a signal comes; whether every answer was sent before the end.
 
-    `loaded` is called when the model is. Raises: what `load` raises.
+    `loaded` is called when the model is. Raises: what `load` raises, and RequestError
+    once the engine has failed and every stream was told.
     """
     config = uvicorn.Config(
         application,
@@ -94,13 +104,13 @@ def serve(
     )
     server = Server(config)
 
-    def ended() -> None:
-        if loading.error is not None:
+    def ended(error: BaseException | None) -> None:
+        if error is not None:
             server.should_exit = True
         else:
             loaded()
 
-    loading = Loading(load, application.state.service, lambda: ended())
+    loading = Loading(load, application.state.service, ended)
     asyncio.run(server.serve(sockets=[listening]))
     if loading.worker is not None:
         loading.worker.close()

@@ -10,13 +10,31 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from k3.serve.openai import limits, run
 
 PING_SECONDS = 15.0
+# A client that takes nothing for so long reads no more; what waits for it is let go.
+STALL_SECONDS = 120.0
 DONE = b"data: [DONE]\n\n"
 LOG = logging.getLogger("k3.serve")
+
+
+class Stalled(Exception):
+    """A client has taken nothing for too long."""
+
+
+def within(send: Send, seconds: float) -> Send:
+    """`send` with a limit to how long a client may take nothing. Raises: Stalled."""
+
+    async def limited(message: Message) -> None:
+        try:
+            await asyncio.wait_for(send(message), seconds)
+        except TimeoutError:
+            raise Stalled from None
+
+    return limited
 
 
 class Events(StreamingResponse):
@@ -37,7 +55,9 @@ class Events(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, and close what feeds it however that ends."""
         try:
-            await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, within(send, STALL_SECONDS))
+        except Stalled:
+            LOG.warning("a client reads no more: its stream is closed")
         finally:
             await self._body.aclose()
             if self._first is not None:

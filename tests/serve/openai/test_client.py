@@ -37,7 +37,9 @@ def served(config, tokenizer):
         target=lambda: asyncio.run(server.serve(sockets=[listening]))
     )
     ready = threading.Event()
-    loading = Loading(lambda: Worker(engine), application.state.service, ready.set)
+    loading = Loading(
+        lambda: Worker(engine), application.state.service, lambda error: ready.set()
+    )
     thread.start()
     assert ready.wait(60)
     yield f"http://127.0.0.1:{listening.getsockname()[1]}", engine
