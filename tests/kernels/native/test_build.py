@@ -118,6 +118,7 @@ def test_address_sanitizer_finds_nothing(tmp_path):
         f"build.library = lambda level: __import__('pathlib').Path({str(watched)!r})\n"
         "sys.exit(pytest.main(['tests/kernels/native', '-q', '-m', 'not slow',\n"
         "    '-o', 'addopts=--import-mode=importlib', '-p', 'no:cacheprovider',\n"
+        "    '-W', 'ignore:Module already imported',\n"
         "    '-k', 'not level and not build and not fork']))"
     )
     environment = os.environ | {
