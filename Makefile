@@ -1,7 +1,7 @@
 # make demo   install and show K3 running      make test   install and run the tests
 # make check  format, lint, types, layers, sizes, names in the docs
 .DEFAULT_GOAL := demo
-.PHONY: setup setup-demo demo check test coverage slow bench golden
+.PHONY: setup setup-demo demo check test coverage slow bench figures golden
 .NOTPARALLEL:
 
 BIN := .venv/bin
@@ -34,9 +34,14 @@ coverage: setup
 slow: setup
 	@$(BIN)/python -m pytest -m slow
 
-# Every figure that the documents quote.
+# Speeds beside the machine's limits, with 1 and 2 threads: rows for benchmarks/RESULTS.md.
 bench: setup
-	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@$(BIN)/python benchmarks/all.py
+
+# The other figures that the documents quote.
+figures: setup
+	@for file in baselines enclose independence kill_table memory mx peers roof serve \
+	speculate speed; do echo "== $$file"; $(BIN)/python benchmarks/$$file.py || exit 1; done
 
 # The released model's numbers, tensor by tensor.
 golden: setup
