@@ -1,5 +1,6 @@
 """`k3 bench`: how fast a checkpoint runs here, beside what the machine allows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,6 +60,7 @@ class Asked:
     path: Path
     dtype: str
     experts: str
+    memory: bool
 
 
 def bench(
@@ -82,41 +84,51 @@ def bench(
     """Time prefill, first token, decode and memory on the CPU, beside the limits.
 
     The floor of a decoded token is a streaming read of its weights, of a prompt its
-    operations at the peak of the processor; both are measured in the same rounds.
+    operations at the processor's peak; both are measured in the same rounds.
 
     \b
-    k3 bench
     k3 bench tiny --threads 1 --dtype bfloat16 --save before.json
     k3 bench tiny --threads 1 --dtype bfloat16 --against before.json --factor 1.1
     """
     loading.check(dtype, "cpu", experts)
-    batches = sizes(batch)
-    path = loading.find(model)
-    if against is None and factor is not None:
-        raise RequestError("--factor belongs to --against: got no file; name one")
-    import torch
+    asked = Asked(loading.find(model), dtype, experts, memory)
+    then = saved(against, factor)
+    counts = {"tokens": tokens, "context": context, "steps": steps, "rounds": rounds}
+    found = measured(asked, set_up(sizes(batch), threads, clock, counts))
+    if save is not None:
+        found.save(save)
+    held = None if then is None else then(found)
+    show(found, held, as_json=json)
+    return 0 if held is None or held.ok else SLOWER
 
-    from k3.bench import Report, Setting, compare
+
+def saved(
+    against: Path | None, factor: float | None
+) -> "Callable[[Report], Comparison] | None":
+    """What compares a run with the saved one, both read and checked before a run."""
+    if against is None:
+        if factor is not None:
+            raise RequestError("--factor belongs to --against: got no file; name one")
+        return None
+    from k3.bench import Report, compare
     from k3.bench.report import FACTOR, check_factor
 
     allowed = FACTOR if factor is None else factor
     check_factor(allowed)
-    then = None if against is None else Report.load(against)
-    setting = Setting(
-        tokens=tokens,
-        context=context,
-        steps=steps,
-        batches=batches,
-        rounds=rounds,
-        threads=torch.get_num_threads() if threads is None else threads,
-        clock=clock,
-    )
-    found = measured(Asked(path, dtype, experts), setting, memory=memory)
-    if save is not None:
-        found.save(save)
-    held = None if then is None else compare(found, then, allowed)
-    show(found, held, as_json=json)
-    return 0 if held is None or held.ok else SLOWER
+    then = Report.load(against)
+    return lambda found: compare(found, then, allowed)
+
+
+def set_up(
+    batches: tuple[int, ...], threads: int | None, clock: str, counts: dict[str, int]
+) -> "Setting":
+    """The counts of a run, with torch's own number of threads for None."""
+    import torch
+
+    from k3.bench import Setting
+
+    count = torch.get_num_threads() if threads is None else threads
+    return Setting(**counts, batches=batches, threads=count, clock=clock)
 
 
 def sizes(text: str) -> tuple[int, ...]:
@@ -129,7 +141,7 @@ def sizes(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(word) for word in words))
 
 
-def measured(asked: Asked, setting: "Setting", *, memory: bool) -> "Report":
+def measured(asked: Asked, setting: "Setting") -> "Report":
     """Time the model, and where wanted see its memory in a process of its own."""
     from k3.bench import memory as memories
     from k3.bench import run
@@ -137,7 +149,7 @@ def measured(asked: Asked, setting: "Setting", *, memory: bool) -> "Report":
     kind = loading.EXPERTS[asked.experts]
     dtype = loading.pick_dtype(asked.dtype, "cpu")
     held = None
-    if memory:
+    if asked.memory:
         held = memories.measure(
             asked.path,
             dtype=str(dtype).removeprefix("torch."),
