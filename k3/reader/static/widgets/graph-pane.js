@@ -1,0 +1,1 @@
+export class K3Graph extends HTMLElement {}
