@@ -34,6 +34,7 @@ KINDS = ("short", "useful", "old", "strange", "new", "simple", "odd")
 LEAST_TOKENS, MOST_TOKENS = 4, 40
 # The rest of a cut character; a longer answer has the character itself.
 CUT = "\ufffd"
+ROUTER = ("resumed", "restarted", "failures", "busy", "refused")
 PATIENCE_S, GROWTH_MB = 5.0, 100.0
 
 
@@ -241,8 +242,7 @@ def report(tally: Tally, seen: dict, seconds: float, left: Counter) -> dict[str,
         "tokens a second": round(tally.tokens / seconds, 1),
         "first token p50, p99 ms": p50_p99_ms(tally.first_s),
         "between tokens p50, p99 ms": p50_p99_ms(tally.between_s),
-        "resumed": left["router_resumed_total"],
-        "restarted": left["router_restarted_total"],
+        "router": {name: left[f"router_{name}_total"] for name in ROUTER},
         "held at the end": {name: left[name] for name in held},
         "MB at start, at a third, at the end": memory,
         "growth MB": round(max(each[-1] - each[len(each) // 3] for each in lived), 1),

@@ -1,11 +1,14 @@
 """What breaks a server: an engine that fails, clients that stop reading, tenants."""
 
 import asyncio
+import base64
+import io
 import json
 import threading
 
 import httpx
 import pytest
+from PIL import Image
 
 from k3.errors import RequestError
 from k3.model import Model
@@ -153,3 +156,63 @@ def test_a_late_send_is_a_stall():
             await sse.within(never, 0.01)({"type": "x"})
 
     asyncio.run(main())
+
+
+def picture(size, mode="RGB", kind="PNG", cut=None, **more):
+    data = io.BytesIO()
+    Image.new(mode, size).save(data, kind, **more)
+    return data.getvalue()[:cut]
+
+
+ODD = {
+    "one pixel": (picture((1, 1)), 200),
+    "a line": (picture((1, 3000)), 200),
+    "a palette": (picture((30, 20), "P"), 200),
+    "16 bits": (picture((30, 20), "I;16"), 200),
+    "transparent": (picture((30, 20), "LA"), 200),
+    "CMYK": (picture((30, 20), "CMYK", "JPEG"), 200),
+    "animated": (
+        picture(
+            (9, 9), kind="GIF", save_all=True, append_images=[Image.new("L", (9, 9))]
+        ),
+        200,
+    ),
+    "a bomb": (picture((30000, 30000), "1"), 400),
+    "cut off": (picture((300, 300), cut=150), 400),
+    "nothing": (b"", 400),
+    "no picture": (b"%PDF-1.7 and so on", 400),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_pictures_are_read_or_refused_by_place(client, name):
+    data, status = ODD[name]
+    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    part = {"type": "image_url", "image_url": {"url": url}}
+    told = client.chat([{"role": "user", "content": [part]}], status=status)
+    if status == 400:
+        assert told["error"]["param"] == "messages[0].content[0].image_url"
+
+
+RAW = {
+    b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}': 400,
+    b'{"messages": [{"role": "user", "content": "x"}], "temperature": 1e999}': 400,
+    b'{"messages": [{"role": "user", "content": "x"}], "top_p": -1e999}': 400,
+    b'{"messages": [{"role": "user", "content": "x"}], "max_tokens": 1e999}': 400,
+    b'{"messages": [{"role": "user", "content": "x"}], "n": ' + b"9" * 5000 + b"}": 400,
+    b'{"messages": [{"role": "user", "content": "x"}], "messages": []}': 400,
+    b'{"messages": [{"role": "user", "content": "x"}], "n": 9, "n": 1}': 200,
+    b'{"messages": [{"role": "user", "content": "\\ud800"}]}': 200,
+    b'{"messages": [{"role": "user", "content": "\xff"}]}': 400,
+    b'{"messages":' + b"[" * 50_000 + b"]" * 50_000 + b"}": 400,
+    b"[" * 100_000: 400,
+    b"": 400,
+    b"null": 400,
+    b"{} {}": 400,
+}
+
+
+@pytest.mark.parametrize(("body", "status"), RAW.items(), ids=range(len(RAW)))
+def test_bodies_that_are_hardly_json(client, body, status):
+    """The last of two equal keys counts; numbers are finite; nesting has an end."""
+    assert client.post("/v1/chat/completions", body).status_code == status
