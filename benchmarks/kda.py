@@ -90,7 +90,7 @@ def main() -> None:
     for threads in args.threads:
         torch.set_num_threads(threads)
         times = in_turn(forward, made, args.repeats)
-        peak = roof.own_flops_per_s(threads)
+        peak = roof.own_flops_per_s()
         floor = peak / (6 * HEADS * SIZE * SIZE)
         share = args.tokens / statistics.median(times["native"]) / floor
         print(f"{threads} thread(s), fp32 peak {peak / 1e9:.0f} GFLOP/s")

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 
 import k3
+from k3.bench import floors, limits
 from k3.config import sizes
 from k3.kernels import choose, moe, mx
 from k3.kernels.native import experts, library, pages, product
@@ -49,19 +50,10 @@ def line(name: str, seconds: float, floor: float, torch_s: float) -> None:
     )
 
 
-def reading(num_bytes: int) -> Run:
-    """A streaming read of so many bytes in large pages."""
-    held, sink = torch.ones(num_bytes // 4), torch.empty(1, dtype=torch.float64)
-    pages.enlarge([held])
-    read = library.function("k3_roof_read", "pipi")
-    threads = torch.get_num_threads()
-    return lambda: read(held.data_ptr(), held.numel(), sink.data_ptr(), threads)
-
-
 def peak(dtype: torch.dtype) -> float:
     """Operations a second from registers; bf16 has two products a lane."""
     narrow = dtype == torch.bfloat16 and library.level() == "avx512bf16"
-    return roof.own_flops_per_s(torch.get_num_threads()) * (2 if narrow else 1)
+    return roof.own_flops_per_s() * (2 if narrow else 1)
 
 
 def one_row(dtype: torch.dtype, packed: bool, batch: int, repeats: int) -> None:
@@ -82,7 +74,7 @@ def one_row(dtype: torch.dtype, packed: bool, batch: int, repeats: int) -> None:
         [
             lambda: product.product(x, weight, scale),
             lambda: F.linear(x, dense),
-            reading(READ),
+            limits.reading(READ),
         ],
         repeats,
     )
@@ -137,7 +129,7 @@ def decode(model: Model, batch: int, steps: int) -> tuple[float, float, float]:
     states = {"native": first.fork(), "torch": first}
     token = logits[:, -1].argmax(-1, keepdim=True)
     times: dict[str, list[float]] = {"native": [], "torch": [], "read": []}
-    read = reading(READ)
+    read = limits.reading(READ)
     for _ in range(steps):
         start = time.perf_counter()
         read()
@@ -148,7 +140,7 @@ def decode(model: Model, batch: int, steps: int) -> tuple[float, float, float]:
                 _, states[kind] = model.step(token, states[kind])
                 held.append(time.perf_counter() - start)
     native, other, floor = (statistics.median(held[3:]) for held in times.values())
-    return native, other, floor / READ * active_bytes(model)
+    return native, other, floor / READ * floors.weight_bytes(model)
 
 
 @torch.inference_mode()
@@ -166,7 +158,7 @@ def prefill(model: Model, repeats: int) -> tuple[float, float]:
 def checkpoint(path: str, held: str, repeats: int) -> None:
     for dtype in (torch.bfloat16, torch.float32):
         model = k3.load(path, dtype=dtype, experts=held)
-        active = active_bytes(model)
+        active = floors.weight_bytes(model)
         kind = f"{str(dtype)[6:]}, {held}"
         first = decode(model, 1, 25)
         line(f"decode, {kind}", first[0], first[2], first[1])
@@ -178,22 +170,6 @@ def checkpoint(path: str, held: str, repeats: int) -> None:
         native, other = prefill(model, max(repeats // 2, 3))
         line(f"prefill of 512, {kind}", native, work / peak(dtype), other)
         print(f"{'':<38} {512 / native:9.1f} tok/s")
-
-
-def active_bytes(model: Model) -> int:
-    """Bytes of weights that one token reads: all but idle experts and embeddings."""
-    text = model.language_model
-    total = 0
-    for name, x in text.state_dict().items():
-        if "embed_tokens" in name or (".experts." in name and ".shared" not in name):
-            continue
-        total += x.nbytes
-    for layer in text.model.layers[: text.model.num_layers]:
-        if layer.sparse:
-            moe_layer = layer.block_sparse_moe
-            held = moe_layer.experts.stored().values()
-            total += sum(x[0].nbytes for x in held) * moe_layer.k
-    return total
 
 
 def main() -> None:

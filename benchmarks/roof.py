@@ -7,23 +7,12 @@ and, where the native kernels are there, by loops of our own.
 """
 
 import argparse
-import time
-from collections.abc import Callable
 
 import torch
 
-from k3.kernels.native import library, pages
-
-
-def best(run: Callable[[], object], repeats: int = 10) -> float:
-    """Shortest of some runs, in seconds."""
-    run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
+from k3.bench import limits
+from k3.bench.limits import best as best
+from k3.kernels.native import library
 
 
 def read_bytes_per_s(num_bytes: int = 256 * 2**20) -> float:
@@ -38,21 +27,15 @@ def flops_per_s(dtype: torch.dtype, size: int = 1024) -> float:
     return 2 * size**3 / best(lambda: a @ b)
 
 
-def own_read_bytes_per_s(threads: int, num_bytes: int = 256 * 2**20) -> float:
+def own_read_bytes_per_s(num_bytes: int = 256 * 2**20) -> float:
     """Best streaming read by the native loop, of large pages as weights lie in."""
-    buffer, out = torch.ones(num_bytes // 4), torch.empty(1, dtype=torch.float64)
-    pages.enlarge([buffer])
-    read = library.function("k3_roof_read", "pipi")
-    where = buffer.data_ptr(), buffer.numel(), out.data_ptr(), threads
-    return num_bytes / best(lambda: read(*where))
+    return num_bytes / best(limits.reading(num_bytes))
 
 
-def own_flops_per_s(threads: int, rounds: int = 1_000_000) -> float:
+def own_flops_per_s(rounds: int = 1_000_000) -> float:
     """Best fp32 fused products from registers; a roof for what is bound by them."""
-    out = torch.empty(2, dtype=torch.float64)
-    run = library.function("k3_roof_products", "ipi")
-    seconds = best(lambda: run(rounds, out.data_ptr(), threads))
-    return float(out[0]) / seconds
+    run, operations = limits.products(torch.float32, rounds)
+    return operations / best(run)
 
 
 if __name__ == "__main__":
@@ -64,5 +47,5 @@ if __name__ == "__main__":
     for kind in (torch.float32, torch.bfloat16):
         print(f"{kind} {flops_per_s(kind) / 1e9:.0f} GFLOP/s")
     if library.load() is not None:
-        print(f"own read {own_read_bytes_per_s(threads) / 1e9:.1f} GB/s")
-        print(f"own float32 {own_flops_per_s(threads) / 1e9:.0f} GFLOP/s")
+        print(f"own read {own_read_bytes_per_s() / 1e9:.1f} GB/s")
+        print(f"own float32 {own_flops_per_s() / 1e9:.0f} GFLOP/s")
