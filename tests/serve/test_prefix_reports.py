@@ -59,3 +59,19 @@ def test_report_68_drafting_keeps_the_hits(net, length):
         assert most == (length - 1) // 16 * 16 * (repeat > 0)
         assert most - 16 <= with_draft[-1].cached_tokens <= most
     assert len(tokens(cold)) == 12
+
+
+@pytest.mark.slow
+def test_report_67_many_siblings_share_a_system_prompt(net):
+    """1,500 shared tokens and 64 tails, checkpoints every 512: 1,024 are reused."""
+    sizes = {"hash_tokens": 512, "block_tokens": 1024, "chunk_tokens": 1024}
+    options = {"long_tokens": 8192, "max_num_batched_tokens": 1024}
+    made = engine(net, cache=CacheOptions(**sizes), **options)
+    shared = tuple(ids(1500).tolist())
+    tails = [tuple(ids(33, seed=seed).tolist()) for seed in range(64)]
+    asked = [
+        request(f"{i}", tokens=shared + tail, max_tokens=1)
+        for i, tail in enumerate(tails)
+    ]
+    got = run(made, asked)
+    assert min(got[one.id, 0][-1].cached_tokens for one in asked[1:]) >= 1024

@@ -43,6 +43,11 @@ class ServerOptions:
             raise RequestError(
                 "an API key must not be empty: leave --api-key out for an open server"
             )
+        if self.config.eos_token_id is None:
+            raise RequestError(
+                "a served model needs the id that ends a message: its config.json has "
+                "no eos_token_id; add it"
+            )
         own = self.config.text.max_position_embeddings
         if not 0 <= self.max_model_len <= own:
             raise RequestError(

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from k3.config import K3Config
 from k3.errors import RequestError
 from k3.serve.openai import ServerOptions, app
 
@@ -271,3 +272,9 @@ def test_a_reader_answers_what_is_no_endpoint(worker, tokenizer, options, make_c
     assert client.get("/").text == "page"
     assert client.get("/any/chapter").text == "page"
     assert client.get("/v1/models").json()["object"] == "list"
+
+
+def test_report_79_a_model_without_an_end_is_refused(config):
+    data = config.to_dict() | {"eos_token_id": None}
+    with pytest.raises(RequestError, match=r"its config.json has no eos_token_id; add"):
+        ServerOptions(config=K3Config.from_dict(data))
