@@ -35,7 +35,7 @@ def _below(term: Any) -> list[Any]:
     return [term, *(found for arg in term.args for found in _below(arg))]
 
 
-def one_update(S, k, v, alpha, beta, q):  # type: ignore[no-untyped-def]
+def one_update(S, k, v, alpha, beta, *, q):  # type: ignore[no-untyped-def]
     """Eq. 1: decay, recall, write, read."""
     S, k, v, alpha, q = map(np.array, (S, k, v, alpha, q))
     k = norm.l2_norm(k)

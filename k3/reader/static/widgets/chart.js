@@ -50,7 +50,7 @@ export function chart({x: xs, y: ys, lines, marks = [], points = [], label, xNam
         ? s("line", {x1: L, x2: W - R, y1: y(b), y2: y(b), class: "mark"})
         : s("line", {x1: x(a), x2: x(a), y1: T, y2: H - B, class: "mark"}))),
       ...lines.map(({points: at, kind}) => s("path", {d: line(x, y)(at), class: `curve ${kind ?? ""}`}))),
-    s("g", {"aria-hidden": "true"}, ...lines.map(({points: at, name, kind}) => named(at, name, kind, x, y, xs, ys)),
+    s("g", {"aria-hidden": "true"}, ...lines.map((one) => named(one, x, y, xs, ys)),
       ...marks.filter((m) => m.name).map(({x: a, y: b, name}) => s("text", {
         class: "name", x: a === undefined ? W - R - 4 : x(a) + 4,
         y: a === undefined ? y(b) - 4 : T + 24, "text-anchor": a === undefined ? "end" : "start",
@@ -59,12 +59,13 @@ export function chart({x: xs, y: ys, lines, marks = [], points = [], label, xNam
   return svg;
 }
 
-/** The name of a curve at the last of its points that is in view. */
-function named(at, name, kind, x, y, xs, ys) {
+/** The name of a curve beside one of its points in view, `place` of the way along. */
+function named({points: at, name, kind, place = 0.93}, x, y, xs, ys) {
   const seen = at.filter(([a, b]) => a <= xs[1] && b >= ys[0] && b <= ys[1]);
-  const [a, b] = seen[Math.floor(seen.length * (kind === "other" ? 0.985 : 0.93))] ?? at[0];
-  return s("text", {x: Math.min(x(a), W - R - 4), y: Math.max(y(b) - 7, T + 10),
-    "text-anchor": "end", class: `name ${kind ?? ""}`}, name);
+  const [a, b] = seen[Math.floor((seen.length - 1) * place)] ?? at[0];
+  const left = x(a) < L + 90;
+  return s("text", {x: x(a) + (left ? 8 : -4), y: Math.max(y(b) - 7, T + 24),
+    "text-anchor": left ? "start" : "end", class: `name ${kind ?? ""}`}, name);
 }
 
 function handle(svg, {x: a, y: b, name, move, step}, x, y, xs, ys) {

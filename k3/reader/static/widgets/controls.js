@@ -53,7 +53,7 @@ function grid(spec, id, set) {
   const head = spec.columns
     ? [h("thead", {}, h("tr", {}, spec.rows ? h("td") : [], spec.columns.map((c) => h("th", {scope: "col"}, c))))]
     : [];
-  const many = boxes[0].length > 8;
+  const many = boxes[0].length > 6;
   const inside = many
     ? h("div", {class: "k3-many"}, ...boxes.flat())
     : h("table", {}, ...head, h("tbody", {}, ...body));

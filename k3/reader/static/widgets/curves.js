@@ -41,6 +41,7 @@ export function retention(widget) {
   const lines = options.map((gate) => ({
     points: sample(x, along(widget, "z", "alpha", {gate})),
     name: gate, kind: gate === widget.state.gate ? "" : "other",
+    place: gate.startsWith("K3") ? 0.3 : 0.52,
   }));
   return chart({
     x, y: [-0.05, 1.08], xName: "gate input z", yName: "retention α", lines,
@@ -70,8 +71,8 @@ const reward = (widget) => {
   const y = [-limit - 1, Math.max(limit + 1, 3)];
   return chart({
     x, y, xName: "student's probability", yName: "reward",
-    lines: [{points: at("unclipped"), name: "", kind: "other"}, {points: at("reward"), name: "clipped"}],
-    marks: [{y: 0, name: "agree"}, {x: widget.state.teacher, name: "teacher"}],
+    lines: [{points: at("unclipped"), name: "", kind: "other"}, {points: at("reward"), name: ""}],
+    marks: [{y: 0}, {x: widget.state.teacher, name: "teacher"}],
     points: [point(widget, "student", "reward")],
     label: "Reward over the student's probability",
   });

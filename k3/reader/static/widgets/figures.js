@@ -57,7 +57,7 @@ function overlap({outputs: {target, draft, correction}}) {
   const at = (values) => values.map((value, i) => ({name: `token ${i + 1}`, value}));
   const both = target.flatMap((p, i) => [
     {name: `token ${i + 1}: p`, value: p, note: p <= draft[i] ? "all kept" : "", mark: p <= draft[i]},
-    {name: "q", value: draft[i], note: draft[i] < p ? "all kept" : "", mark: draft[i] < p},
+    {name: `token ${i + 1}: q`, value: draft[i], note: draft[i] < p ? "all kept" : "", mark: draft[i] < p},
   ]);
   return [
     bars(both, {caption: "Target p and draft q; the smaller of each pair is kept", top: 1}),

@@ -1,0 +1,110 @@
+"""In the browser: every widget's numbers are Python's, and so is every graph."""
+
+import numpy as np
+import pytest
+
+from k3 import graph
+from k3.graph import draw, json_form, shapes
+from k3.reader import widgets
+from k3.reader.widgets import widget as one
+
+STATES = 24
+
+RUN = """async (cases) => {
+  const model = await import("/static/widgets/model.js");
+  const {evaluate, difference, fromAddress, address} = model;
+  return cases.map(({data, states, wanted}) => states.map((state, i) => {
+    const back = fromAddress(data, address(data, state));
+    if (JSON.stringify(back) !== JSON.stringify(state)) return "the link loses it";
+    return difference(evaluate(data, state), wanted[i]);
+  }));
+}"""
+GRAPHS = """async (cases) => {
+  const {run} = await import("/static/graph.js");
+  const {RULES} = await import("/static/primitives.js");
+  const {difference} = await import("/static/widgets/model.js");
+  const far = cases.map((c) =>
+    difference(run(c.graph, c.env, c.sizes).outputs, c.wanted));
+  return {far, rules: Object.keys(RULES)};
+}"""
+
+
+def cases(name):
+    found = widgets.get(name)
+    rng = np.random.default_rng(6)
+    drawn = [one.draw(found, rng) for _ in range(STATES - 1)]
+    states = [found.default, *drawn]
+    wanted = [widgets.evaluate(name, state) for state in states]
+    return {"data": one.export(found), "states": states, "wanted": wanted}
+
+
+def test_every_widget_computes_what_python_does(visit):
+    page = visit().open("help.html")
+    found = page.evaluate(RUN, [cases(name) for name in widgets.names()])
+    for name, far in zip(widgets.names(), found, strict=True):
+        assert len(far) >= 20
+        assert all(isinstance(x, int | float) and x < 1e-12 for x in far), (name, far)
+
+
+def test_every_graph_and_primitive_runs_in_the_page(visit):
+    page = visit().open("help.html")
+    asked = []
+    for name in graph.catalogue:
+        block = graph.get(name)
+        sizes = draw.sizes(block)
+        env = draw.draw(block, sizes, 1)
+        wanted = graph.evaluate(block, env, sizes)
+        asked.append(
+            {
+                "graph": json_form.plain(block),
+                "env": {key: x.tolist() for key, x in env.items()},
+                "sizes": sizes,
+                "wanted": {key: x.tolist() for key, x in wanted.items()},
+            }
+        )
+    found = page.evaluate(GRAPHS, asked)
+    assert max(found["far"]) < 1e-12
+    assert set(found["rules"]) == shapes.RULES.keys()
+
+
+@pytest.fixture
+def stage(visit):
+    """All widgets on one page, as a chapter holds them."""
+    seen = visit()
+    page = seen.open("help.html")
+    page.evaluate(
+        """async (html) => {
+          document.documentElement.dataset.served = "";
+          const sheet = Object.assign(document.createElement("link"),
+            {rel: "stylesheet", href: "/static/widgets.css"});
+          document.head.append(sheet);
+          const main = document.querySelector("main");
+          main.innerHTML = `<h2>Widgets</h2><h3>All</h3>${html}`;
+          await import("/static/widgets/index.js");
+        }""",
+        "".join(map(widgets.element, widgets.names())),
+    )
+    page.wait_for_selector(".k3-card >> nth=-1")
+    return seen
+
+
+def test_figures_links_python_and_axe(stage):
+    page = stage.page
+    assert page.locator(".k3-card").count() == len(widgets.names())
+    assert page.locator(".k3-figure:empty").count() == 0
+    assert stage.violations() == []
+    card = page.locator("#widget-situ")
+    card.get_by_label("gate", exact=True).fill("3")
+    card.get_by_label("gate", exact=True).press("Enter")
+    value = widgets.evaluate("situ", {"gate": 3.0})["situ"]
+    assert f"{value:.6g}" in card.locator(".k3-numbers").inner_text()
+    handle = card.locator(".handle")
+    handle.press("ArrowRight")
+    assert card.get_by_label("gate", exact=True).input_value() == "3.05"
+    card.get_by_role("button", name="Copy link").click()
+    assert page.evaluate("location.hash") == "#widget-situ?gate=3.05"
+    card.get_by_role("button", name="Run in Python").click()
+    card.get_by_text("Largest difference").wait_for()
+    assert "difference 0.0e+0" in card.locator(".k3-status").inner_text()
+    card.get_by_role("button", name="Reset").click()
+    assert card.get_by_label("gate", exact=True).input_value() == "2"
