@@ -235,7 +235,7 @@ def report(tally: Tally, seen: dict, seconds: float, left: Counter) -> dict[str,
     lived = [
         each for each in seen.values() if len(each) >= max(map(len, seen.values()))
     ]
-    held = ("num_requests_running", "num_requests_waiting", "state_bytes")
+    held = ("num_requests_running", "num_requests_waiting", "router_in_flight")
     return {
         **{k: tally.counts[k] for k in ("answered", "cancelled", "lost")},
         "mixed up": len(tally.wrong) - tally.counts["lost"],
