@@ -20,6 +20,7 @@ from k3.reader.widgets import (
     schedule,
     situ,
     speculate,
+    trace,
     vision,
 )
 from k3.reader.widgets import (
@@ -29,7 +30,7 @@ from k3.reader.widgets.widget import Widget, accept, through_python
 
 _MODULES = (
     *(schedule, kda, mla, attn_res, moe, situ, balance, vision),
-    *(muon, loss, rl, mx, speculate, context, experts, prefix_cache),
+    *(muon, loss, rl, mx, speculate, context, experts, prefix_cache, trace),
 )
 
 

@@ -150,16 +150,19 @@ function stages({outputs: {patches, merged, width}, state: {medium, t, h2, w2}})
   ], {caption: `One ${medium} through the tower`});
 }
 
-function trace({outputs, data: {extra}, state}) {
-  const layer = (value, i) => ({name: extra.layers[i], value: value ?? 0, note: extra.notes[i]});
+function trace({outputs: {memory, cached, depth, experts}, data: {extra}, state}) {
   return [
     boxes(extra.tokens.map((text, i) => ({
-      sign: text, name: String(i + 1), kind: i <= state.token ? "on" : "off",
-    })), {caption: `The text so far: ${state.token + 1} tokens`}),
-    bars(outputs.state_norms.map(layer), {caption: "Size of each layer's state: memory or cached rows"}),
-    matrix(outputs.depth, {caption: "Depth weights of each sublayer by source", rowNames: extra.sublayers}),
-    matrix(outputs.experts, {caption: "Experts chosen (1 = yes)", rowNames: extra.sparse,
-      columnNames: outputs.experts[0].map((_, e) => String(e))}),
+      sign: text.trim(), name: i < state.token ? "read" : "to come", kind: i < state.token ? "on" : "off",
+    })), {caption: `${state.token} of ${extra.tokens.length} tokens read`}),
+    bars(memory.map((value, i) => ({
+      name: extra.layers[i], value, mark: cached[i] > 0,
+      note: cached[i] ? `${cached[i]} cache rows` : "memory, always 4 heads of 32 × 32",
+    })), {caption: "KDA: size of the memory (Frobenius norm). MLA: rows that grow"}),
+    matrix(depth, {caption: "Depth weights of each layer's first mix",
+      rowNames: extra.layers, columnNames: extra.sources}),
+    matrix(experts, {caption: "Experts chosen (1 = yes), by sparse layer",
+      rowNames: extra.sparse, columnNames: experts[0].map((_, e) => `${e + 1}`)}),
   ];
 }
 
