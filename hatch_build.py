@@ -8,6 +8,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+# Pages of the reader that are documents of the repository.
+DOCUMENTS = ("benchmarks/RESULTS.md", "docs/limits.md", "docs/verify.md")
 BUILD = Path(__file__).parent / "k3" / "kernels" / "native" / "build.py"
 
 
@@ -16,6 +18,11 @@ class NativeKernels(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile; a wheel with libraries belongs to this platform."""
+        # An editable install reads them where they are.
+        if version == "standard":
+            for name in DOCUMENTS:
+                inside = f"k3/reader/documents/{Path(name).name}"
+                build_data["force_include"][name] = inside
         spec = importlib.util.spec_from_file_location("k3_native_build", BUILD)
         assert spec is not None
         assert spec.loader is not None

@@ -27,6 +27,7 @@ next
   .venv/bin/k3 generate -p "The with statement" --temperature 0.7
   .venv/bin/k3 inspect released --tokens 1M
   .venv/bin/k3 compare tests/golden/tiny_release tests/golden/tiny_release/golden.npz
+  .venv/bin/k3 read --build /tmp/k3-site    the paper beside code, theorems, figures
   .venv/bin/k3 --help        the other verbs; make test runs the tests"""
 
 

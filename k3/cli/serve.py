@@ -151,6 +151,7 @@ def start(path: Path, asked: dict[str, Any]) -> None:
     """Listen, load, serve, and end when a signal comes."""
     extra, draft = _settings(asked["settings"]), drafting.read(asked)
     asked["draft"] = draft
+    from k3.reader import serve as reader
     from k3.serve.openai import app, server
 
     tokenizer = loading.tokenizer(path)
@@ -172,7 +173,7 @@ def start(path: Path, asked: dict[str, Any]) -> None:
             print(f"k3: serving {', '.join(served.names)} at {url}/v1", flush=True)
 
     whole = server.serve(
-        app(None, tokenizer, served),
+        app(None, tokenizer, served, reader=reader.pages()),
         lambda: _worker(path, asked, engine, tokenizer),
         listening,
         drain_seconds=asked["drain_seconds"],

@@ -15,7 +15,7 @@ def page() -> Page:
 <noscript><p>This page needs JavaScript; <code>k3 chat URL</code> does the same in a
 terminal.</p></noscript>
 <section class="chat" aria-label="Conversation">
-<ol id="turns" role="log" aria-live="polite" aria-label="Turns" tabindex="0"></ol>
+<div id="turns" role="log" aria-label="Turns" tabindex="0"></div>
 <form id="say">
 <label for="words">Your message</label>
 <textarea id="words" rows="3" required></textarea>

@@ -5,6 +5,7 @@ import html
 from k3.reader import widgets
 
 SCRIPT = "widgets/index.js"
+STYLE = "widgets.css"
 
 
 def names() -> tuple[str, ...]:

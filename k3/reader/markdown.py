@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -61,12 +61,9 @@ def _maker() -> MarkdownIt:
     )
     made.inline.ruler.before("escape", "math", _math)
     made.inline.ruler.before("escape", "worked", _worked)
-    rules = {"math": _show, "math_display": _show_display, "worked": _show_worked}
-    for name, rule in rules.items():
+    for name, rule in {**_MATHS, **_TABLE}.items():
         made.add_render_rule(name, rule)
     made.add_render_rule("heading_open", _heading)
-    made.add_render_rule("table_open", _table_open)
-    made.add_render_rule("table_close", _table_close)
     return made
 
 
@@ -137,3 +134,30 @@ def _table_open(*_: Any) -> str:
 
 def _table_close(*_: Any) -> str:
     return "</table></div>"
+
+
+def _head_open(
+    maker: Any, tokens: Sequence[Token], at: int, options: Mapping[str, Any], env: Any
+) -> str:
+    # A heading of no words heads nothing.
+    if not tokens[at + 1].content:
+        return "<td>"
+    tokens[at].attrSet("scope", "col")
+    return str(maker.renderToken(tokens, at, options, env))
+
+
+def _head_close(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    return "</th>" if tokens[at - 1].content else "</td>"
+
+
+_MATHS: dict[str, Callable[..., str]] = {
+    "math": _show,
+    "math_display": _show_display,
+    "worked": _show_worked,
+}
+_TABLE: dict[str, Callable[..., str]] = {
+    "table_open": _table_open,
+    "table_close": _table_close,
+    "th_open": _head_open,
+    "th_close": _head_close,
+}

@@ -29,6 +29,7 @@ class Page:
     body: str
     description: str = ""
     scripts: Sequence[str] = ()
+    styles: Sequence[str] = ()
 
 
 def write(page: Page) -> str:
@@ -39,6 +40,9 @@ def write(page: Page) -> str:
     scripts = "".join(
         f'<script type="module" src="static/{name}"></script>'
         for name in (*SCRIPTS, *page.scripts)
+    )
+    styles = "".join(
+        f'<link rel="stylesheet" href="static/{name}">\n' for name in page.styles
     )
     return f"""<!doctype html>
 <html lang="en" data-page="{page.path}">
@@ -51,7 +55,7 @@ def write(page: Page) -> str:
 <link rel="icon" href="static/favicon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="static/katex/katex.min.css">
 <link rel="stylesheet" href="static/reader.css">
-{scripts}</head>
+{styles}{scripts}</head>
 <body>
 <a class="skip" href="#main">Skip to the text</a>
 {_banner()}

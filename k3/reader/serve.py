@@ -2,44 +2,67 @@
 
 import asyncio
 import mimetypes
+from functools import cache
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
+from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route, Router
+from starlette.types import ASGIApp
 
 from k3.errors import K3Error
-from k3.reader import widgets
-from k3.reader.site import site
 
 MOST_BYTES = 100_000
 TYPES = {".js": "text/javascript", ".woff2": "font/woff2", ".svg": "image/svg+xml"}
 
 
+def pages() -> ASGIApp:
+    """What answers every path of the site, alone or mounted beside a model.
+
+    The pages are built at the first request. What is not there is an HTTPException, so
+    that the application around it says so in its own form.
+    """
+    routes = [
+        Route("/api/eval", evaluate, methods=["POST"]),
+        Route("/{path:path}", file, methods=["GET", "POST", "PUT", "DELETE"]),
+    ]
+    return GZipMiddleware(Router(routes), minimum_size=1000)
+
+
 def app() -> Starlette:
-    """The application; the pages are built at the first request."""
-    return Starlette(
-        routes=[
-            Route("/api/eval", evaluate, methods=["POST"]),
-            Route("/{path:path}", file, methods=["GET"]),
-        ],
-        middleware=[Middleware(GZipMiddleware, minimum_size=1000)],
-    )
+    """The site as an application of its own."""
+    return Starlette(routes=[Mount("/", app=pages())])
 
 
 async def file(request: Request) -> Response:
     """A file of the site; a folder's address is its index, a name its page."""
     path = request.path_params["path"] or "index.html"
-    found = await asyncio.to_thread(site)
+    found = await asyncio.to_thread(_site) if request.method in ("GET", "HEAD") else {}
     content = found.get(path, found.get(f"{path}.html"))
     if content is None:
-        return Response("There is no such page.\n", 404, media_type="text/plain")
+        raise HTTPException(404)
     suffix = path[path.rfind(".") :] if "." in path else ".html"
     kind = TYPES.get(suffix) or mimetypes.types_map.get(suffix, "text/html")
     return Response(content, media_type=kind, headers={"cache-control": "no-cache"})
+
+
+@cache
+def _site() -> dict[str, bytes]:
+    """The files; pages know that they are served, and offer to run Python.
+
+    What builds them reads graphs and theorems: a server starts without it.
+    """
+    from k3.reader import site
+
+    return {
+        path: content.replace(b"<html ", b"<html data-served ", 1)
+        if path.endswith(".html")
+        else content
+        for path, content in site.site().items()
+    }
 
 
 async def evaluate(request: Request) -> Response:
@@ -52,6 +75,8 @@ async def evaluate(request: Request) -> Response:
         name, state = asked["widget"], asked["state"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return _refused('/api/eval takes {"widget": name, "state": {...}}', 400)
+    from k3.reader import widgets
+
     if name not in widgets.names() or not isinstance(state, dict):
         return _refused(f"there is no widget {str(name)[:80]}", 404)
     try:

@@ -80,12 +80,13 @@ def _chapter(chapter: Chapter, number: int) -> Page:
     section = f"Chapter {number + 1}"
     if chapter.section:
         section += f" · §{html.escape(str(chapter.section))} of the report"
-    live_scripts = (live.SCRIPT,) if _lives(chapter) else ()
+    lives = _lives(chapter)
     return Page(
         path=chapter.slug,
         title=chapter.title,
         description=chapter.summary,
-        scripts=live_scripts,
+        scripts=(live.SCRIPT,) if lives else (),
+        styles=(live.STYLE,) if lives else (),
         body=f"""<header class="opening"><p class="where">{section}</p>
 <h1>{html.escape(chapter.title)}</h1>
 <p class="summary">{markdown.inline(chapter.summary)}</p></header>

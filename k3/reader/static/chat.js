@@ -18,8 +18,8 @@ function part(parent, kind, label) {
 }
 
 function turn(who) {
-  const made = document.createElement("li");
-  made.className = who;
+  const made = document.createElement("div");
+  made.className = `turn ${who}`;
   made.innerHTML = `<b>${who === "user" ? "You" : "K3"}</b>`;
   turns.append(made);
   return made;
