@@ -110,6 +110,8 @@ PUBLIC = {
 LEFT = {"spec", "graph", "logic", "proof"}
 # Prefixes of commands that take minutes or are this run: their form is checked alone.
 LONG = ("make", "k3 train tiny", "k3 prove --all", "k3 bench")
+# Verbs that answer until somebody ends them.
+SERVING = ("k3 chat", "k3 serve", "k3 read")
 DOCUMENTS = ["README.md", "CONTRIBUTING.md"]
 """Documents whose commands a reader types as they stand."""
 
@@ -126,7 +128,7 @@ def commands():
 
 
 def quick(command):
-    return not command.startswith(LONG) and command not in ("k3 chat", "k3 serve")
+    return not command.startswith(LONG) and command not in SERVING
 
 
 @pytest.mark.parametrize("package", PACKAGES)
