@@ -30,7 +30,8 @@ def within(send: Send, seconds: float) -> Send:
 
     async def limited(message: Message) -> None:
         try:
-            await asyncio.wait_for(send(message), seconds)
+            async with asyncio.timeout(seconds):
+                await send(message)
         except TimeoutError:
             raise Stalled from None
 
