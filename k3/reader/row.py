@@ -31,20 +31,17 @@ def show(claim: Claim) -> str:
 
 def where(claim: Claim) -> str:
     """Section and equation, as far as the claim has them."""
-    section = f"§{claim.section}" if claim.section else ""
+    section = f"§{claim.section}" if claim.section[:1].isdigit() else claim.section
     equation = f"Eq. {claim.equation}" if claim.equation else ""
     return html.escape(", ".join(part for part in (section, equation) if part))
 
 
 def _where(claim: Claim) -> str:
-    """The same with the page, as a link to the public report."""
-    said = where(claim)
-    if not claim.page:
-        return said
-    page = f"page {claim.page}"
-    return (
-        f'<a href="{REPORT}#page={claim.page}">{said}{", " if said else ""}{page}</a>'
-    )
+    """The same as a link to the public report, at the page where it is known."""
+    parts = [where(claim), f"page {claim.page}" if claim.page else ""]
+    said = ", ".join(part for part in parts if part)
+    anchor = f"#page={claim.page}" if claim.page else ""
+    return f'<a href="{REPORT}{anchor}">{said}</a>' if said else ""
 
 
 def _limits(claim: Claim) -> str:
@@ -58,13 +55,17 @@ def _status(claim: Claim) -> str:
 
 
 def _code(claim: Claim) -> str:
-    spec = [_shown(_block, name, "equation") for name in claim.code]
+    spec = [_shown(_block, name, _label(name)) for name in claim.code]
     runs = [_shown(_block, name, "runs") for name in claim.runs]
     return "".join(spec + runs)
 
 
+def _label(name: str) -> str:
+    return "equation" if name.startswith("k3.spec.") else "code"
+
+
 def _block(name: str, label: str) -> str:
-    return code.block(source.find(name), label=label, opened=label == "equation")
+    return code.block(source.find(name), label=label, opened=label != "runs")
 
 
 def _theorems(claim: Claim) -> str:
