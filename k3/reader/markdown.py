@@ -124,7 +124,9 @@ def _show_worked(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
 def _heading(
     maker: Any, tokens: Sequence[Token], at: int, options: Mapping[str, Any], env: Any
 ) -> str:
-    tokens[at].attrSet("id", slug(tokens[at + 1].content))
+    name = slug(tokens[at + 1].content)
+    count = env[name] = env.get(name, 0) + 1
+    tokens[at].attrSet("id", name if count == 1 else f"{name}-{count}")
     return str(maker.renderToken(tokens, at, options, env))
 
 

@@ -1,4 +1,4 @@
-"""Worked numbers: `{= k3.spec.situ:soft_cap(2, 4) | .6f =}` is computed, not typed.
+"""Worked numbers: `{= k3.spec.situ:soft_cap(2., 4) | .6f =}` is computed, not typed.
 
 An expression is Python in which `module:qualname` is that object of this package, and
 `Fraction`, `array` (NumPy) and a few builtins are known. Behind the last ` | ` stands

@@ -1,6 +1,6 @@
-"""Judge every operator and every claim anew, for the reader's pages.
+"""Judge operators and claims whose verdict is older than their code, for the reader.
 
-    python tools/reader/verdicts.py
+    python tools/reader/verdicts.py [--all]
 
 Writes k3/reader/verdicts.json: exact equality with the equation, and the errors in
 fp32 and bfloat16; and `k3 verify all` on the shipped model.
@@ -8,7 +8,6 @@ fp32 and bfloat16; and `k3 verify all` on the shipped model.
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,44 +35,45 @@ def operator(found: Operator) -> dict[str, Any]:
     return {"kind": "operator", "says": found.says, "exact": exact, "errors": errors}
 
 
-def claims() -> Iterator[tuple[str, dict[str, Any]]]:
-    """`k3 verify` on the shipped model, claim by claim."""
+def claim(name: str) -> dict[str, Any]:
+    """`k3 verify NAME` on the shipped model."""
+    found = refine.CLAIMS[name]
     model = k3.load("tiny", dtype=torch.float32)
     setting = refine.Setting(model=model, tokens=40, seed=0, exact=True)
-    for name, claim in refine.CLAIMS.items():
-        outcome = refine.run(name, setting)
-        checks = [each.line().strip() for each in outcome.checks]
-        exact = "EQUAL" if outcome.verdict == "holds" else "DIFFERENT"
-        yield (
-            name,
-            {
-                "kind": "claim",
-                "says": claim.says,
-                "exact": exact,
-                "checks": checks,
-                "module": claim.run.__module__,
-            },
-        )
+    outcome = refine.run(name, setting)
+    return {
+        "kind": "claim",
+        "says": found.says,
+        "exact": "EQUAL" if outcome.verdict == "holds" else "DIFFERENT",
+        "checks": [each.line().strip() for each in outcome.checks],
+    }
+
+
+def modules() -> dict[str, str]:
+    """For every name the module of k3.verify that judges it."""
+    drawn = {name: each.draw.__module__ for name, each in OPERATORS.items()}
+    return drawn | {name: each.run.__module__ for name, each in refine.CLAIMS.items()}
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    """The verdicts that are still fresh, unless all are asked for."""
+    if "--all" in sys.argv[1:]:
+        return {}
+    return {n: each for n, each in verdicts.verdicts().items() if verdicts.fresh(n)}
 
 
 def main() -> int:
-    """Write the file; 1 where something is not what it should be."""
-    found = {}
-    for name, each in OPERATORS.items():
-        found[name] = operator(each) | {"module": module(each)}
-        print(name, found[name]["exact"], found[name]["errors"], flush=True)
-    for name, value in claims():
-        found[name] = value
-        print(name, value["exact"], flush=True)
-    for value in found.values():
-        value["digest"] = verdicts.digest(value["module"])
+    """Judge what is stale and write the file; 1 where something differs."""
+    found, old = {}, kept()
+    for name, module in modules().items():
+        if name not in old:
+            made = operator(OPERATORS[name]) if name in OPERATORS else claim(name)
+            made |= {"module": module, "digest": verdicts.digest(module)}
+            print(name, made["exact"], made.get("errors", ""), flush=True)
+            old[name] = made
+        found[name] = old[name]
     FILE.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
     return int(any(each["exact"] == "DIFFERENT" for each in found.values()))
-
-
-def module(found: Operator) -> str:
-    """The module of k3.verify.operators that defines it."""
-    return str(found.draw.__module__)
 
 
 if __name__ == "__main__":
