@@ -79,32 +79,47 @@ def stage(visit):
             {rel: "stylesheet", href: "/static/widgets.css"});
           document.head.append(sheet);
           const main = document.querySelector("main");
-          main.innerHTML = `<h2>Widgets</h2><h3>All</h3>${html}`;
+          main.innerHTML = `<h1>All</h1><h2>Widgets</h2><h3>Row</h3>${html}`;
           await import("/static/widgets/index.js");
         }""",
-        "".join(map(widgets.element, widgets.names())),
+        "".join(map(widgets.element, widgets.names())) + widgets.graph("kda_update"),
     )
-    page.wait_for_selector(".k3-card >> nth=-1")
+    page.wait_for_function("document.querySelector('k3-graph').nodes")
     return seen
 
 
 def test_figures_links_python_and_axe(stage):
     page = stage.page
-    assert page.locator(".k3-card").count() == len(widgets.names())
+    assert page.locator("k3-widget .k3-card").count() == len(widgets.names())
     assert page.locator(".k3-figure:empty").count() == 0
     assert stage.violations() == []
     card = page.locator("#widget-situ")
-    card.get_by_label("gate", exact=True).fill("3")
-    card.get_by_label("gate", exact=True).press("Enter")
+    gate = card.get_by_role("spinbutton", name="gate")
+    gate.fill("3")
+    gate.press("Enter")
     value = widgets.evaluate("situ", {"gate": 3.0})["situ"]
     assert f"{value:.6g}" in card.locator(".k3-numbers").inner_text()
     handle = card.locator(".handle")
     handle.press("ArrowRight")
-    assert card.get_by_label("gate", exact=True).input_value() == "3.05"
+    assert gate.input_value() == "3.05"
     card.get_by_role("button", name="Copy link").click()
     assert page.evaluate("location.hash") == "#widget-situ?gate=3.05"
     card.get_by_role("button", name="Run in Python").click()
     card.get_by_text("Largest difference").wait_for()
     assert "difference 0.0e+0" in card.locator(".k3-status").inner_text()
     card.get_by_role("button", name="Reset").click()
-    assert card.get_by_label("gate", exact=True).input_value() == "2"
+    assert gate.input_value() == "2"
+
+
+def test_graph_pane_by_keyboard(stage):
+    pane = stage.page.locator("k3-graph")
+    first = pane.locator(".node").first
+    first.focus()
+    assert "input" in pane.locator(".k3-node").inner_text()
+    first.press("ArrowDown")
+    says = pane.locator(".k3-node").inner_text()
+    assert "decayed: contract [H, K, V] at k3/graph/kda.py" in says
+    assert pane.locator(".k3-node table").count() == 2
+    pane.locator(".node:focus").press("ArrowDown")
+    pane.locator(".node:focus").press("ArrowUp")
+    assert pane.locator(".node[tabindex='0']").count() == 1

@@ -15,7 +15,7 @@ function point(widget, name, output) {
   const round = (x) => Number((Math.round(x / step) * step).toPrecision(12));
   return {
     x: widget.state[name], y: widget.outputs[output], step,
-    name: spec(widget, name).label,
+    name: `${spec(widget, name).label}, on the curve`,
     move: (x) => widget.set({[name]: Math.min(high, Math.max(low, round(x)))}),
   };
 }
@@ -94,7 +94,7 @@ const growth = (widget) => {
       {points: total, name: "whole sequence"},
     ],
     points: [{
-      x: widget.state.tokens / 1024, y: widget.outputs.total_bytes / GIB, step: step / 1024, name: "context",
+      x: widget.state.tokens / 1024, y: widget.outputs.total_bytes / GIB, step: step / 1024, name: "context, on the curve",
       move: (x) => widget.set({tokens: Math.min(high, Math.max(0, Math.round(x) * 1024))}),
     }],
     label: "Bytes of one sequence over its context",

@@ -38,10 +38,12 @@ export class K3Widget extends HTMLElement {
     for (const spec of data.controls) {
       this.controls[spec.name] = control(spec, `${this.id}-${spec.name}`, (value) => this.set({[spec.name]: value}));
     }
-    this.figure = h("div", {class: "k3-figure"});
+    // It may scroll on a narrow screen, so that keys must reach it.
+    const reach = (what) => ({tabindex: 0, role: "group", "aria-label": `${what} of ${data.title}`});
+    this.figure = h("div", {class: "k3-figure", ...reach("Figure")});
     this.numbers = h("dl", {class: "k3-numbers"});
     this.spoken = h("output", {class: "k3-unseen", "aria-live": "polite"});
-    this.table = h("div", {class: "k3-tables"});
+    this.table = h("div", {class: "k3-tables", ...reach("Tables")});
     this.status = h("p", {class: "k3-status", role: "status"});
     const details = h("details", {}, h("summary", {}, "All numbers as tables"), this.table);
     this.querySelector(".k3-start")?.remove();
