@@ -80,6 +80,11 @@ class Experts(nn.Module):
         """Return moe.combine of these experts by one kernel, None where none fits."""
         stacks = self._stacks()
         dense = [] if self.packed else list(stacks.values())
+        if self._fits_triton(z, weights, stacks):
+            from k3.kernels.triton import experts as triton
+
+            caps = self.beta, self.linear_beta
+            return triton.combine(z, index, weights, stacks, caps)
         if not choose.native(z, weights, *dense) or z.dtype != self.dtype:
             return None
         bytes_ = [stacks[name][0] for name in stacks if self.packed]
@@ -91,6 +96,18 @@ class Experts(nn.Module):
                 return None
             return training.combine(z, index, weights, stacks, caps)
         return native.combine(z, index, weights, stacks, caps)
+
+    def _fits_triton(self, z: Tensor, weights: Tensor, stacks: dict[str, Any]) -> bool:
+        """Whether all lies on CUDA and nothing is recorded: it has no gradient."""
+        held = stacks.values()
+        dense = [] if self.packed else list(held)
+        return (
+            z.is_cuda
+            and z.dtype == self.dtype
+            and all(isinstance(x, Tensor) and x.is_cuda for x in held)
+            and choose.triton(z, weights, *dense)
+            and not choose.recorded(z, weights, *dense)
+        )
 
     def _stacks(self) -> dict[str, Any]:
         """Return w1 .. w3, and where they are packed their scales s1 .. s3."""

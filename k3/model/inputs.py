@@ -109,7 +109,8 @@ def advance(
         out, state = kda.step(*tokens, state=state)
     else:
         lens = lens or (shape[1],) * shape[0]
-        out, state = kda.chunk(*tokens, state=state, lens=lens)
+        narrow = new.raw.dtype == torch.bfloat16
+        out, state = kda.chunk(*tokens, state=state, lens=lens, narrow=narrow)
     return out.view(shape), state
 
 
