@@ -39,22 +39,24 @@ class Attempts:
         self.pool, self.call = pool, call
         self._order = pool.ring.order(call.key)
         self._tried: set[str] = set()
-        self._reached, self._lost = 0, False
+        self._reached = 0
 
     async def next(self) -> Replica | None:
         """The best replica that has not had the request, None if none may.
 
-        A request that was lost with its replica waits a while for another to be ready.
+        While none is ready it waits a while for one that has been: replicas that are
+        late or start again come back, and a request is queued rather than lost.
         """
-        until = time.monotonic() + PATIENCE_SECONDS * self._lost
+        until = time.monotonic() + PATIENCE_SECONDS
         while (found := self._best()) is None and self._may_wait(until):
             await asyncio.sleep(POLL_SECONDS)
         return found
 
     def _may_wait(self, until: float) -> bool:
+        if self._reached >= ATTEMPTS or time.monotonic() >= until:
+            return False
         others = self.pool.replicas.keys() - self._tried
-        left = bool(others) and self._reached < ATTEMPTS
-        return left and time.monotonic() < until
+        return any(self.pool.replicas[name].comes_back for name in others)
 
     def _best(self) -> Replica | None:
         if self._reached >= ATTEMPTS:
@@ -69,7 +71,6 @@ class Attempts:
     def lost(self, replica: Replica, reached: bool) -> None:
         """The replica went away."""
         self._reached += reached
-        self._lost = True
         self.pool.failed(replica)
 
     def refused(self, status: int) -> None:

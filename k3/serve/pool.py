@@ -10,9 +10,10 @@ import httpx
 from k3.errors import RequestError
 from k3.serve.route import Ring
 
-CONNECT_SECONDS = 2.0
+# On the loopback a connection is refused or there; only this process can be late.
+CONNECT_SECONDS, HEALTH_SECONDS = 30.0, 5.0
 CHECK_SECONDS = 1.0
-MISSES = 3
+MISSES = 5
 """Health checks in a row without an answer in time that take a replica out."""
 
 
@@ -27,6 +28,7 @@ class Replica:
     in_flight: int = 0
     requests: int = 0
     misses: int = 0
+    known: bool = False
 
     def begin(self) -> None:
         """A request goes there."""
@@ -36,6 +38,11 @@ class Replica:
     def end(self) -> None:
         """It is over."""
         self.in_flight -= 1
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether it has been ready, is not now, and may be again."""
+        return self.known and not (self.ready or self.draining)
 
     @property
     def state(self) -> str:
@@ -92,9 +99,10 @@ class Pool:
         """Ask a replica for its health."""
         try:
             told = await self.client.get(
-                f"{replica.url}/health", timeout=CONNECT_SECONDS
+                f"{replica.url}/health", timeout=HEALTH_SECONDS
             )
             replica.ready, replica.misses = told.status_code == 200, 0
+            replica.known |= replica.ready
         except httpx.TimeoutException:
             # A busy one may be late; one that has stopped is late every time.
             replica.misses += 1
