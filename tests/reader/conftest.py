@@ -63,7 +63,7 @@ class Visit:
 
     def open(self, path: str) -> Page:
         """Go to a page of the site and wait for its scripts."""
-        self.page.goto(f"{self.site}/{path}", wait_until="networkidle")
+        self.page.goto(f"{self.site}/{path}", wait_until="load")
         return self.page
 
     def violations(self) -> list[str]:
@@ -87,6 +87,7 @@ def visit(chromium: Browser, site: str, request: pytest.FixtureRequest):
     def start(width: int = 1200, **options: object) -> Visit:
         size = {"width": width, "height": 900}
         context = chromium.new_context(viewport=size, **options)
+        context.set_default_timeout(120_000)
         found = Visit(context.new_page(), site)
         found.page.on("request", lambda r: found.requests.append(r.url))
         found.page.on("pageerror", lambda e: found.problems.append(str(e)))

@@ -74,6 +74,7 @@ def test_a_browser_finds_the_same_numbers(visit):
 
 def test_the_form_recomputes(visit):
     page = visit().open("calculator.html")
+    page.wait_for_selector("#sizes[data-ready]")
     page.fill("[name=tokens]", "0")
     state = "[data-result=sequence_bytes]"
     assert page.inner_text(state) == page.inner_text("[data-result=fixed_bytes]")

@@ -53,6 +53,7 @@ async function start(form) {
   });
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(() => fill(form.model.value)));
+  form.dataset.ready = "";
 }
 
 const form = globalThis.document?.getElementById("sizes");
