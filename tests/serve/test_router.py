@@ -262,28 +262,6 @@ def test_health_metrics_caches_and_large_bodies():
     run(check())
 
 
-def test_a_late_health_check_is_no_death_until_it_is_the_fifth():
-    async def check():
-        async with routed(Script("a")) as (client, pool, _):
-            replica, found = pool.replicas["a"], []
-            get = pool.client.get
-
-            async def late(*args, **kwargs):
-                raise httpx.ReadTimeout("late")
-
-            pool.client.get = late
-            for _ in range(5):
-                await pool.check_all()
-                found.append(replica.state)
-            assert found == ["ready"] * 4 + ["down"]
-            pool.client.get = get
-            await pool.check_all()
-            assert (replica.state, replica.misses) == ("ready", 0)
-            assert (await client.get("/health")).status_code == 200
-
-    run(check())
-
-
 def test_what_was_lost_waits_for_a_replica_that_is_late():
     async def check():
         scripts = [Script("a"), Script("b")]

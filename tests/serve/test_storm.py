@@ -94,7 +94,6 @@ def test_a_storm_changes_no_answer(net, seed, monkeypatch):
             if cancelled == step:
                 made.cancel(asked.id)
         if draw.random() < 0.1:
-            # The same numbers under a new name: what runs goes on as it was.
             net.weight_version += 1
         if draw.random() < 0.1:
             made.reset_prefix_cache()
@@ -115,6 +114,5 @@ def test_a_storm_changes_no_answer(net, seed, monkeypatch):
     counted = made.snapshot()
     assert counted.state_bytes == 0
     assert counted.drafted_tokens > 3 * counted.accepted_tokens
-    assert not made.sequences
     made.reset_prefix_cache()
     assert made.cache.index.pages.num_used == 0
