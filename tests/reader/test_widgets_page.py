@@ -118,7 +118,7 @@ def test_graph_pane_by_keyboard(stage):
     assert "input" in pane.locator(".k3-node").inner_text()
     first.press("ArrowDown")
     says = pane.locator(".k3-node").inner_text()
-    assert "decayed: contract [H, K, V] at k3/graph/kda.py" in says
+    assert "decayed contract [H, K, V] at k3/graph/kda.py" in says
     assert pane.locator(".k3-node table").count() == 2
     pane.locator(".node:focus").press("ArrowDown")
     pane.locator(".node:focus").press("ArrowUp")

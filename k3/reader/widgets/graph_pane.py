@@ -144,15 +144,15 @@ def _node(
 ) -> str:
     name, shape = name_of(node, outputs), show_shape(node.shape)
     kind = "input" if node.op == "input" else "out" if id(node) in outputs else ""
-    says = f"{name}: {node.op} {shape}"
+    says = f"{name} {node.op} {shape}"
     x, y = place[0] - layout.WIDTH / 2, place[1] - layout.HEIGHT / 2
     return (
         f'<g class="node {kind}" data-node="{i}" role="button" '
         f'tabindex="{0 if i == 0 else -1}" aria-label="{html.escape(says)}">'
         f'<rect x="{x:g}" y="{y:g}" width="{layout.WIDTH}" height="{layout.HEIGHT}" '
-        f'rx="7"/><text x="{place[0]:g}" y="{place[1] - 2:g}">'
+        f'rx="7"/><text aria-hidden="true" x="{place[0]:g}" y="{place[1] - 2:g}">'
         f"{html.escape(_cut(name))}</text>"
-        f'<text class="op" x="{place[0]:g}" y="{place[1] + 13:g}">'
+        f'<text class="op" aria-hidden="true" x="{place[0]:g}" y="{place[1] + 13:g}">'
         f"{html.escape(node.op)}</text></g>"
     )
 
