@@ -27,8 +27,11 @@ class Difference:
         return abs(self.program - self.reference) / larger
 
     def __str__(self) -> str:
+        if not self.entries:
+            return self.name
         gap = self.gap
         apart = f"relative {gap:.1e}" if gap else "equal in float64, not exactly"
+        apart = apart if gap == gap else "one is no number"
         return (
             f"{self.name}{list(self.at)}: program about {self.program:.6g}, reference "
             f"about {self.reference:.6g} ({apart}); {self.bad} of {self.entries} "

@@ -1,4 +1,4 @@
-"""Matrix products, triangular solves, convolution and interpolation."""
+"""Matrix products, triangular solves and interpolation."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -99,34 +99,6 @@ def _solve_triangular(
     return transpose(run, turned)
 
 
-def _convolution(run: Any, func: Any, x: Any, w: Any, **given: Any) -> ExactTensor:
-    names = ("stride", "padding", "dilation", "groups")
-    stride, padding, dilation, groups = (given[n] for n in names)
-    if given["transposed"] or len(stride) != 1:
-        raise Unsupported(f"{func}: only a one-dimensional convolution has a rule")
-    claimed = result_dtype(x, w)
-    x, w = run.lift(x), run.lift(w)
-    pad, taps = (padding[0], padding[0]), w.shape[2]
-    n = (x.shape[-1] + 2 * padding[0] - dilation[0] * (taps - 1) - 1) // stride[0] + 1
-    c = []
-    for field, p, q in zip(run.tower.fields, x.c, w.c, strict=False):
-        rows, out = torch.nn.functional.pad(p, pad), None
-        for k in range(taps):
-            start = k * dilation[0]
-            seen = rows[..., start : start + (n - 1) * stride[0] + 1 : stride[0]]
-            seen = seen.unflatten(1, (groups, w.shape[1]))  # [B groups in n]
-            part = q[:, :, k].unflatten(0, (groups, -1))  # [groups out in]
-            y = field.matmul(part[None], seen)
-            out = y if out is None else field.add(out, y)
-        assert out is not None
-        c.append(out.flatten(1, 2))
-    f = torch.conv1d(x.f, w.f, None, stride, padding, dilation, groups)
-    out, bias = make(run, f, c, claimed), given["bias"]
-    if bias is None:
-        return out
-    return add(run, out, reshaped(run, bias, lambda p: p[:, None]))
-
-
 def stretch(run: Any, size: int, table: int) -> ExactTensor:
     """The matrix [size table] of bilinear interpolation, align_corners false."""
     rows = torch.zeros(size, table, dtype=torch.float64)
@@ -172,7 +144,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "baddbmm": _addmm,
     "outer": _outer,
     "linalg_solve_triangular": _solve_triangular,
-    "convolution": _convolution,
     "upsample_bilinear2d": _bilinear,
     "upsample_bilinear2d_backward": _bilinear_backward,
 }

@@ -6,6 +6,7 @@ from typing import Any
 from k3.verify.exact.rules import (
     attention,
     choice,
+    convolution,
     function,
     gradient,
     logarithm,
@@ -16,6 +17,7 @@ from k3.verify.exact.rules import (
 RULES: dict[str, Callable[..., Any]] = {
     **ring.RULES,
     **matrix.RULES,
+    **convolution.RULES,
     **function.RULES,
     **logarithm.RULES,
     **choice.RULES,
