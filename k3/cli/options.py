@@ -204,6 +204,14 @@ CheckedTokens = Annotated[
         help="Length of the sequence that is run.",
     ),
 ]
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        metavar="N",
+        help="Random points of exact arithmetic (2): the error bound is one's power.",
+    ),
+]
 Text = Annotated[
     str | None,
     typer.Option("-p", "--prompt", help="A text that enclose runs, for drawn tokens."),

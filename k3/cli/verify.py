@@ -1,6 +1,7 @@
 """`k3 verify`: the claims about a checkpoint, run on its shapes and its weights."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from k3.cli import enclose, loading, options, output, settings
@@ -19,6 +20,7 @@ def verify(
     tokens: options.CheckedTokens = 40,
     seed: options.DrawSeed = 0,
     exact: options.Exact = True,
+    seeds: options.Seeds = None,
     tolerance: options.Tolerance = None,
     prompt: options.Text = None,
     dtype: options.Dtype = "auto",
@@ -31,13 +33,13 @@ def verify(
     routes that flip, and whether every module lies in its ball.
 
     \b
-    k3 verify stream
+    k3 verify stream --seeds 3
     k3 verify all tests/golden/tiny_release --no-exact
     k3 verify quant tiny --json
     k3 verify enclose tiny -p "Return True if" --dtype bfloat16
     """
     settings.one_of("CLAIM", claim, (*options.CLAIMS, "all", "enclose"))
-    refuse(claim, prompt=prompt, exact=exact, tolerance=tolerance)
+    refuse(claim, prompt=prompt, exact=exact, seeds=seeds, tolerance=tolerance)
     loading.check(dtype, device, "packed")
     path = loading.find(model)
     from k3.verify import refine
@@ -46,6 +48,7 @@ def verify(
     setting = refine.Setting(
         model=loaded.model, tokens=tokens, seed=seed, exact=exact, tolerance=tolerance
     )
+    setting = setting if seeds is None else replace(setting, seeds=seeds)
     if claim == "enclose":
         return enclose.enclose(loaded, setting.ids, prompt, as_json=json)
     names = options.CLAIMS if claim == "all" else (claim,)
@@ -66,7 +69,12 @@ def claims(names: Sequence[str], setting: "Setting", *, as_json: bool) -> int:
 
 
 def refuse(
-    claim: str, *, prompt: str | None, exact: bool, tolerance: float | None
+    claim: str,
+    *,
+    prompt: str | None,
+    exact: bool,
+    seeds: int | None,
+    tolerance: float | None,
 ) -> None:
     """An option that the claim would not read is an error."""
     if claim != "enclose" and prompt is not None:
@@ -74,10 +82,15 @@ def refuse(
             f"--prompt is for enclose: got it with {claim}, which draws its tokens; "
             "leave it out"
         )
-    if claim == "enclose" and (not exact or tolerance is not None):
-        option = "--no-exact" if not exact else "--tolerance"
+    given = {"--no-exact": not exact, "--seeds": seeds, "--tolerance": tolerance}
+    wrong = [name for name, value in given.items() if value not in (None, False)]
+    if claim == "enclose" and wrong:
         raise RequestError(
-            f"enclose takes no {option}: its bounds are computed; leave it out"
+            f"enclose takes no {wrong[0]}: its bounds are computed; leave it out"
+        )
+    if seeds is not None and not exact:
+        raise RequestError(
+            "--seeds is for exact arithmetic: got it with --no-exact; leave one out"
         )
 
 

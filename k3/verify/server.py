@@ -126,17 +126,16 @@ def _judge(
     """The first token that differs, and the odds before it."""
     mine, said = [t for t in ours if t.text], "".join(t.text for t in ours)
     try:
-        choice = theirs["choices"][0]
-        text, odds = str(choice["text"]), choice["logprobs"]
-        words, logprobs = list(odds["tokens"]), list(odds["token_logprobs"])
-    except (KeyError, IndexError, TypeError) as error:
+        text, words, logprobs = _completion(theirs)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         problem = f"no completion with log-probabilities came: {error!r}"
         return Answer(prompt=prompt, ours=said, tolerance=tolerance, problem=problem)
     alike = 0
     while alike < min(len(mine), len(words)) and mine[alike].text == words[alike]:
         alike += 1
     pairs = zip(mine[:alike], logprobs, strict=False)
-    gap = max((abs(t.logprob - float(p)) for t, p in pairs), default=0.0)
+    gaps = [abs(t.logprob - p) for t, p in pairs]
+    gap = max((x if x == x else float("inf") for x in gaps), default=0.0)
     if said == text:
         return Answer(
             prompt=prompt,
@@ -157,6 +156,17 @@ def _judge(
         choices=(_word(mine, alike), words[alike] if alike < len(words) else ""),
         margin=_margin(mine[alike]) if alike < len(mine) else float("inf"),
     )
+
+
+def _completion(theirs: Mapping[str, Any]) -> tuple[str, list[str], list[float]]:
+    """Text, its tokens and their log-probabilities. Raises where one is missing."""
+    choice = theirs["choices"][0]
+    text, odds = str(choice["text"]), choice["logprobs"]
+    words = [str(word) for word in odds["tokens"]]
+    logprobs = [float(p) for p in odds["token_logprobs"]]
+    if len(words) != len(logprobs) or (text and not words):
+        raise ValueError(f"{len(logprobs)} log-probabilities of {len(words)} tokens")
+    return text, words, logprobs
 
 
 def _word(tokens: Sequence[Token], at: int) -> str:

@@ -34,6 +34,13 @@ def test_json_and_the_options(k3, golden):
     assert "float64" not in str(exact["checks"])
 
 
+def test_seeds_of_exact_arithmetic(k3, golden):
+    common = ("verify", "context", golden, "--tokens", "9")
+    usual, one = k3(*common), k3(*common, "--seeds", "1")
+    assert usual.out.count("(2 seeds, 50 bits)") == 2
+    assert one.out.count("(1 seed, 50 bits)") == 2
+
+
 def test_a_dtype_has_its_own_bound(k3, golden):
     given = ("verify", "chunk", golden, "--no-exact", "--tokens", "8")
     assert "(at most 1e-04)" in k3(*given).out
@@ -75,6 +82,9 @@ def test_a_lost_theorem_is_said(k3, golden, monkeypatch):
     [
         (("verify", "streams"), "CLAIM must be one of stream, chunk"),
         (("verify", "stream", "--tokens", "3"), "at least 8 tokens: got 3"),
+        (("verify", "chunk", "--seeds", "0"), "at least 1 seed: got 0"),
+        (("verify", "chunk", "--seeds", "2", "--no-exact"), "leave one out"),
+        (("verify", "enclose", "--seeds", "2"), "enclose takes no --seeds"),
     ],
 )
 def test_what_cannot_be_is_refused(k3, words, said):

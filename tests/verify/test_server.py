@@ -1,7 +1,10 @@
 """A model against a loopback server: right answers, near ties, wrong ones."""
 
 import contextlib
+import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -147,6 +150,92 @@ def test_an_answer_without_odds_is_a_problem(model, tokenizer, served):
     assert not report.ok
     assert "no completion with log-probabilities" in str(report)
     assert report.to_dict()["answers"][0]["ok"] is False
+
+
+@pytest.mark.parametrize(
+    "odds",
+    [
+        {"tokens": ["a"], "token_logprobs": []},
+        {"tokens": ["a"], "token_logprobs": [None]},
+        {"tokens": [], "token_logprobs": []},
+        {"tokens": ["a"], "token_logprobs": ["low"]},
+        "none",
+    ],
+)
+def test_odds_that_are_not_there_are_no_agreement(model, tokenizer, served, odds):
+    url, changes = served
+
+    def broken(answer):
+        answer["choices"][0]["logprobs"] = odds
+        return answer
+
+    with changed(changes, broken):
+        report = compared(model, tokenizer, url)
+    assert "no completion with log-probabilities" in str(report)
+    assert not report.ok
+
+
+def test_odds_that_are_no_number_differ(model, tokenizer, served):
+    url, changes = served
+
+    def nan(answer):
+        odds = answer["choices"][0]["logprobs"]["token_logprobs"]
+        odds[-1] = "nan"
+        return answer
+
+    with changed(changes, nan):
+        report = compared(model, tokenizer, url)
+    assert report.answers[0].gap == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "500 Oops"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "with JSON: got"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "must list a model"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "with JSON: got"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "with JSON: got"),
+        (b"", "with JSON: got"),
+        (None, "timed out"),
+    ],
+)
+def test_what_is_no_such_server_is_said(model, tokenizer, monkeypatch, answer, said):
+    monkeypatch.setattr(server, "SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def once():
+            with listening.accept()[0] as client:
+                client.recv(1 << 16)
+                if answer is None:
+                    time.sleep(1)
+                else:
+                    client.sendall(answer)
+
+        thread = threading.Thread(target=once, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(RequestError, match=said):
+            compared(model, tokenizer, url)
+        thread.join()
+
+
+@pytest.mark.slow
+def test_our_own_server_agrees():
+    """k3 compare tiny URL against k3 serve tiny."""
+    command = [sys.executable, "-m", "k3", "serve", "tiny", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            url = json.loads(process.stdout.readline())["url"]
+            asked = [sys.executable, "-m", "k3", "compare", "tiny", url, "--json"]
+            done = subprocess.run(asked, capture_output=True, text=True)
+        finally:
+            process.terminate()
+    found = json.loads(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert found["ok"]
+    assert len(found["answers"]) == 3
+    assert all(a["tokens"] > 1 for a in found["answers"])
 
 
 def test_nobody_there(model, tokenizer):

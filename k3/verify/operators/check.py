@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from k3.errors import RequestError, ShapeError
+from k3.errors import RequestError
 from k3.verify.exact.equal import equal
 from k3.verify.exact.tensor import Unsupported
 from k3.verify.operators.operator import Operator, Reading, Values, rounded
@@ -41,8 +41,8 @@ def check(
     expected = operator.expected(given)
     try:
         found = operator.named(_call(function, given))
-    except Exception as error:
-        verdict.problem = f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:
+        verdict.problem = _said(error)
     else:
         pairs = [(n, x, expected[n]) for n, x in found.items()]
         verdict.outputs = [measure(n, x, y, dtype, bound) for n, x, y in pairs]
@@ -91,8 +91,14 @@ def _decide(
         )
     except Unsupported as error:
         verdict.problem = verdict.problem or str(error)
-    except Exception as error:
-        verdict.problem = verdict.problem or f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:
+        verdict.problem = verdict.problem or _said(error)
+
+
+def _said(error: BaseException) -> str:
+    """What the function raised, on one line."""
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def diagnose(function: Function, operator: Operator, seed: int = 0) -> str:
@@ -107,7 +113,7 @@ def diagnose(function: Function, operator: Operator, seed: int = 0) -> str:
             found = operator.named(_call(function, inputs))
             for reading in reversed(readings):
                 found = reading.after(found)
-        except Exception:
+        except (Exception, SystemExit):
             # A wrong layout fails in any way; another reading may fit.
             continue
         each = [
@@ -137,12 +143,24 @@ def load(name: str) -> Function:
         found: Any = importlib.import_module(module_name)
         for part in path.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError, ShapeError) as error:
+    except (ImportError, AttributeError) as error:
         raise RequestError(
             f"a function is given as module:function, from the working directory or "
             f"an installed package: got {name} ({error}); check both names"
         ) from error
-    if not callable(found):
-        raise RequestError(f"{name} must be a function: got a {type(found).__name__}")
+    except (Exception, SystemExit) as error:
+        raise RequestError(
+            f"the module of a function must be importable: importing {module_name} "
+            f"raised {_said(error)}; mend it, or name another"
+        ) from error
+    if isinstance(found, type) or not callable(found):
+        raise RequestError(
+            f"{name} must be a function: got {_kind(found)}; write a function of the "
+            "operator's inputs that calls it"
+        )
     function: Function = found
     return function
+
+
+def _kind(found: Any) -> str:
+    return "a class" if isinstance(found, type) else f"{type(found).__name__} {found!r}"

@@ -57,6 +57,8 @@ class Operator:
 
         Raises: ShapeError for another number of outputs or other names.
         """
+        if result is None:
+            raise ShapeError(self._wrong("nothing"))
         if isinstance(result, Mapping):
             found = dict(result)
         elif isinstance(result, list | tuple):

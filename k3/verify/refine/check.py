@@ -42,19 +42,29 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A model and how much of a claim is run on it."""
+    """A model and how much of a claim is run on it.
+
+    `seeds` is the number of random points of exact arithmetic: the chance of a false
+    "equal" is one seed's to that power.
+    """
 
     model: Model
     tokens: int = 40
     seed: int = 0
+    seeds: int = 2
     exact: bool = True
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse fewer tokens than the claims need to differ in."""
+        """Refuse fewer tokens than the claims need to differ in, and no seed."""
         if self.tokens < 8:
             raise RequestError(
                 f"a claim is checked on at least 8 tokens: got {self.tokens}; give more"
+            )
+        if self.seeds < 1:
+            raise RequestError(
+                f"exact arithmetic takes at least 1 seed: got {self.seeds}; leave "
+                "--seeds out for 2, or give more"
             )
 
     @property
@@ -168,7 +178,8 @@ def exactly(what: str, report: Report) -> Check:
     if report.cut_points:
         detail += f" and {report.cut_points} cut points"
     if report.bound == report.bound:
-        detail += f", error bound {report.bound:.0e}"
+        of = "1 seed" if report.seeds == 1 else f"{report.seeds} seeds"
+        detail += f", error bound {report.bound:.0e} ({of}, {report.bits} bits)"
     where = f", from {report.place}" if report.place else ""
     first = "" if report else f"{report.difference or report.problem}{where}"
     ok = bool(report)

@@ -9,6 +9,7 @@ from k3.model import Model
 from k3.verify.refine.check import Check, Setting, exactly, skipped
 from k3.verify.refine.restore import program
 from k3.verify.refine.same import same
+from k3.verify.refine.served import served
 from k3.verify.refine.stream import LARGE
 from k3.verify.refine.trace import Trace, compare
 
@@ -28,6 +29,7 @@ def spec(setting: Setting) -> Iterator[Check]:
         first = "" if at is None else f"token {at}: {tokens[at]} against {plain[at]}"
         yield Check(what=what, kind="bits", ok=at is None, first=first)
         yield compare(f"{what}, its logits and state", got, want, setting.bound)
+    yield from served(setting, prompt, plain, want, DRAFT)
 
 
 def _exactly(setting: Setting) -> Check:
@@ -46,8 +48,8 @@ def _exactly(setting: Setting) -> Check:
     def plain(m: Model) -> Tensor:
         return m(torch.tensor([[a, b, c, e]]))[0, 2:]
 
-    pairs = [program(setting.model, body) for body in (drafted, plain)]
-    return exactly(what, same(*pairs, seed=setting.seed, inside=False))
+    one, other = (program(setting.model, body) for body in (drafted, plain))
+    return exactly(what, same(one, other, setting, inside=False))
 
 
 @torch.no_grad()

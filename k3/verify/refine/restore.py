@@ -41,8 +41,8 @@ def _exactly(setting: Setting) -> Check:
     def plain(m: Model) -> torch.Tensor:
         return m(torch.tensor([[a, d, e]]))[0, 1:]
 
-    pairs = [program(setting.model, body) for body in (moved, plain)]
-    return exactly(what, same(*pairs, seed=setting.seed, inside=False))
+    one, other = (program(setting.model, body) for body in (moved, plain))
+    return exactly(what, same(one, other, setting, inside=False))
 
 
 def program(model: Model, body: Callable[[Model], torch.Tensor]) -> Pair:

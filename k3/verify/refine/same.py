@@ -14,25 +14,30 @@ from k3.verify.exact.mode import ExactMode
 from k3.verify.exact.pairs.pair import Pair
 from k3.verify.exact.report import Report
 from k3.verify.exact.tower import Tower
+from k3.verify.refine.check import Setting
 
 BITS, LEVELS = 50, 3
 
 
-def same(left: Pair, right: Pair, *, seed: int = 0, inside: bool = True) -> Report:
-    """Compare two programs over one module at a random point.
+def same(left: Pair, right: Pair, setting: Setting, *, inside: bool = True) -> Report:
+    """Compare two programs over one module at a random point for each seed.
 
     With `inside` False the two do not run the same tokens: outputs alone are compared.
     """
     started = time.perf_counter()
-    report = Report(seeds=1, bits=BITS, levels=LEVELS, orders=("shadow",))
-    tower = Tower(BITS, LEVELS, seed)
-    one, other = (_run(pair, tower) for pair in (left, right))
-    if inside:
-        _compare_cuts(report, one, other)
-    if report:
-        _compare_outputs(report, one, other, tower)
-    report.cut_points = len(one.cuts.seen)
-    if report:
+    seeds = setting.seeds
+    report = Report(seeds=seeds, bits=BITS, levels=LEVELS, orders=("shadow",))
+    for seed in range(setting.seed, setting.seed + seeds):
+        tower = Tower(BITS, LEVELS, seed)
+        one, other = (_run(pair, tower) for pair in (left, right))
+        if inside:
+            _compare_cuts(report, one, other)
+        if report:
+            _compare_outputs(report, one, other, tower)
+        report.cut_points = len(one.cuts.seen)
+        if not report:
+            break
+    else:
         bound.of(report, right.program, _inputs(right), _attach(right))
     report.seconds = time.perf_counter() - started
     return report

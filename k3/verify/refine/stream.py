@@ -44,7 +44,7 @@ def chunk(setting: Setting) -> Iterator[Check]:
     if setting.exact:
         sizes = {"heads": 1, "K": min(linear.head_dim, 16), "V": min(linear.v_dim, 16)}
         pair = kda.memory("chunk", (kernel.TILE + 1,), **sizes)
-        report = pair.check(covering=False)
+        report = pair.check(covering=False, seeds=setting.seeds)
         yield exactly("KDA's tiles of 16 tokens = Eq. 1 token by token", report)
         yield whole(setting, [2, 1, 1], "pieces of 2, 1 and 1 tokens = whole")
     want = trace(setting.model, ids, [len(ids)])
@@ -60,7 +60,7 @@ def whole(setting: Setting, sizes: Sequence[int], what: str) -> Check:
         return skipped(f"{what}, exactly", LARGE)
     ids = setting.ids[: sum(sizes)]
     pieces = decoder.chunked(setting.model, ids, sizes)
-    report = same(pieces, decoder.whole(setting.model, ids), seed=setting.seed)
+    report = same(pieces, decoder.whole(setting.model, ids), setting)
     return exactly(f"{what}, all layers, {len(ids)} tokens", report)
 
 

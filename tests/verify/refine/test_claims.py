@@ -1,5 +1,7 @@
 """Each claim holds on the right program and fails on a mutant, which is located."""
 
+import re
+
 import pytest
 import small
 import torch
@@ -7,8 +9,9 @@ import torch
 from k3.errors import ProofError, RequestError
 from k3.kernels import choose, conv, kda, mx
 from k3.model.cache import KDACache
-from k3.serve import PrefixCache
+from k3.serve import PrefixCache, speculate
 from k3.verify import refine
+from k3.verify.exact.pairs import kda as kda_pairs
 from k3.verify.exact.report import Report
 from k3.verify.refine import check, same, stream
 from k3.verify.refine.restore import program
@@ -45,9 +48,9 @@ def stale_window(x, weight, window, lens=None):
     return y, window
 
 
-def forgetful(q, k, v, g, beta, *, state, lens):
+def forgetful(*tokens, state, **options):
     """The tiles start from nothing."""
-    return original_chunk(q, k, v, g, beta, state=torch.zeros_like(state), lens=lens)
+    return original_chunk(*tokens, state=torch.zeros_like(state), **options)
 
 
 def keeps_all(self, n):
@@ -89,6 +92,33 @@ def test_a_mutant_fails_and_is_located(model, name, monkeypatch):
     assert outcome.to_dict()["ok"] is False
 
 
+def accepts_all(blocks, usable, logits):
+    """Every drafted token passes."""
+    for block in blocks:
+        block.accepted = block.drafted
+    return [[*block.proposal.ids, 0] for block in blocks]
+
+
+def test_the_engine_that_serves_is_what_runs(model, monkeypatch):
+    monkeypatch.setattr(speculate, "_emit", accepts_all)
+    outcome = run("spec", model)
+    found = {c.what: c for c in outcome.checks if not c.ok}
+    assert list(found) == [
+        "the serving engine, 4 rows with drafts of 3: the text of plain decoding"
+    ]
+    assert "row 0, token" in outcome.checks[-1].first
+
+
+def test_what_the_engine_stored_is_a_cold_run(model, monkeypatch):
+    def rewinds_nothing(self, n):
+        return original_rewind(self, n if len(n) == 1 else (0,) * len(n))
+
+    assert run("spec", model, tokens=40).checks[-1].what.endswith("a run over them")
+    monkeypatch.setattr(KDACache, "rewind", rewinds_nothing)
+    outcome = run("spec", model, tokens=40)
+    assert "the serving engine" in next(c for c in outcome.checks if not c.ok).what
+
+
 @pytest.fixture(scope="module")
 def packed():
     from k3.checkpoint import load
@@ -120,16 +150,34 @@ def tiny():
     "name", ["stream", pytest.param("spec", marks=pytest.mark.slow)]
 )
 def test_exactly(name):
-    outcome = run(name, tiny(), tokens=8, exact=True)
+    outcome = run(name, tiny(), tokens=8, exact=True, seeds=1)
     assert outcome.ok, outcome
     exact = [c for c in outcome.checks if c.kind == "exact"]
     assert "EQUAL" in exact[0].detail
-    assert "error bound" in exact[0].detail
+    assert "(1 seed, 50 bits)" in exact[0].detail
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["stream", "spec", "cache"])
+def test_two_seeds_print_a_bound_of_a_millionth(name):
+    outcome = run(name, tiny(), tokens=8, exact=True)
+    (whole,) = [c for c in outcome.checks if c.kind == "exact"]
+    shown = re.search(r"error bound (\S+) \(2 seeds, 50 bits\)", whole.detail)
+    assert float(shown[1]) <= 1e-6
+
+
+def test_seeds_raise_the_bound_to_their_power():
+    one, two = (
+        kda_pairs.memory("step", (1,)).check(covering=False, seeds=n) for n in (1, 2)
+    )
+    assert two.bound == pytest.approx(one.bound**2)
+    with pytest.raises(RequestError, match="at least 1 seed: got 0"):
+        refine.Setting(model=tiny(), seeds=0)
 
 
 def test_exactly_a_mutant_is_located(monkeypatch):
     monkeypatch.setattr(kda, "step", wrong_step)
-    setting = refine.Setting(model=tiny(), tokens=8)
+    setting = refine.Setting(model=tiny(), tokens=8, seeds=1)
     found = stream.whole(setting, [1, 1], "token by token")
     assert not found.ok
     assert found.first.startswith("layers.0.self_attn[")
@@ -139,7 +187,7 @@ def test_programs_of_other_sizes_differ():
     model = tiny()
     one = program(model, lambda m: m(torch.tensor([[1, 2]]))[0])
     two = program(model, lambda m: m(torch.tensor([[1, 2, 3]]))[0])
-    report = same.same(one, two, inside=False)
+    report = same.same(one, two, refine.Setting(model=model), inside=False)
     assert "shape" in report.first
 
 
