@@ -22,6 +22,7 @@ import small  # noqa: E402
 from mutants import checks  # noqa: E402
 from mutants.patch import Edit, Mutant  # noqa: E402
 
+from k3.kernels import choose  # noqa: E402
 from k3.model import Model  # noqa: E402
 
 PROMPT, STEPS = 20, 3
@@ -54,7 +55,8 @@ def logits(running: Model) -> torch.Tensor:
 
 @cache
 def right(weights: str) -> torch.Tensor:
-    return logits(model(weights, torch.float64))
+    with choose.use("torch"):
+        return logits(model(weights, torch.float64))
 
 
 def seen(mutant: Mutant | None, weights: str, test: str) -> bool:
@@ -62,6 +64,8 @@ def seen(mutant: Mutant | None, weights: str, test: str) -> bool:
     dtype, rtol, atol = TESTS[test]
     running = model(weights, dtype)
     with ExitStack() as stack:
+        # The edits are of PyTorch's form, so that is what must run.
+        stack.enter_context(choose.use("torch"))
         if mutant is not None and isinstance(mutant.how, Edit):
             stack.enter_context(mutant.how.applied())
             stack.enter_context(checks.dispatching(running))
