@@ -151,7 +151,7 @@ def _node(
         f'tabindex="{0 if i == 0 else -1}" aria-label="{html.escape(says)}">'
         f'<rect x="{x:g}" y="{y:g}" width="{layout.WIDTH}" height="{layout.HEIGHT}" '
         f'rx="7"/><text aria-hidden="true" x="{place[0]:g}" y="{place[1] - 2:g}">'
-        f"{html.escape(_cut(name))}</text>"
+        f"{html.escape(_cut(name))}</text> "
         f'<text class="op" aria-hidden="true" x="{place[0]:g}" y="{place[1] + 13:g}">'
         f"{html.escape(node.op)}</text></g>"
     )

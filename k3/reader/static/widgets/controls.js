@@ -51,7 +51,7 @@ function grid(spec, id, set) {
   const body = boxes.map((row, i) => h("tr", {},
     spec.rows ? h("th", {scope: "row"}, spec.rows[i]) : [], row.map((b) => h("td", {}, b))));
   const head = spec.columns
-    ? [h("thead", {}, h("tr", {}, spec.rows ? h("td") : [], spec.columns.map((c) => h("th", {scope: "col"}, c))))]
+    ? [h("thead", {}, h("tr", {}, spec.rows ? h("td") : [], spec.columns.map((c) => c ? h("th", {scope: "col"}, c) : h("td"))))]
     : [];
   const many = boxes[0].length > 6;
   const inside = many

@@ -39,7 +39,7 @@ export function matrix(value, {caption, rowNames = [], columnNames = [], hot = f
   const top = Math.max(1e-9, ...table.flat().map((x) => Math.abs(x ?? 0)));
   const head = columnNames.length
     ? [h("thead", {}, h("tr", {}, rowNames.length ? h("td") : [],
-      columnNames.map((name) => h("th", {scope: "col"}, name))))]
+      columnNames.map((name) => name ? h("th", {scope: "col"}, name) : h("td"))))]
     : [];
   const body = table.map((row, i) => h("tr", {},
     rowNames.length ? h("th", {scope: "row"}, rowNames[i] ?? "") : [],
