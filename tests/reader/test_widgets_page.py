@@ -94,7 +94,7 @@ def test_figures_links_python_and_axe(stage):
     assert page.locator(".k3-figure:empty").count() == 0
     assert stage.violations() == []
     card = page.locator("#widget-situ")
-    gate = card.get_by_role("spinbutton", name="gate")
+    gate = card.get_by_role("spinbutton", name="gate", exact=True)
     gate.fill("3")
     gate.press("Enter")
     value = widgets.evaluate("situ", {"gate": 3.0})["situ"]
