@@ -145,6 +145,10 @@ def _head_open(
     if not tokens[at + 1].content:
         return "<td>"
     tokens[at].attrSet("scope", "col")
+    # A formula alone has no text that tools see.
+    if _INLINE.fullmatch(tokens[at + 1].content):
+        said = tokens[at + 1].content.strip("$").replace("\\", "")
+        tokens[at].attrSet("aria-label", said)
     return str(maker.renderToken(tokens, at, options, env))
 
 

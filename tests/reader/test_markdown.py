@@ -43,6 +43,11 @@ def test_a_table_without_words_in_its_head_heads_nothing(head, tag):
     assert 'tabindex="0"' in markdown.render(f"| {head} | b |\n|---|---|\n| 1 | 2 |\n")
 
 
+def test_a_formula_at_the_head_of_a_column_has_a_name():
+    html = markdown.render("| $\\alpha$ | b |\n|---|---|\n| 1 | 2 |\n")
+    assert '<th scope="col" aria-label="alpha">' in html
+
+
 def test_links_are_found():
     assert list(markdown.links("[a](kda.html#x) and <https://b.c>")) == [
         "kda.html#x",
