@@ -49,6 +49,15 @@ void update(const Head& head, const float* S, float* next, int64_t K, int64_t V,
     }
 }
 
+// y += x * taps, taps of neighbours `width` apart.
+template <class V>
+void tap(const V* x, const float* taps, int64_t width, int64_t n, float* __restrict y) {
+    if (width == 4)
+        for (int64_t i = 0; i < n; ++i) y[i] += widen(x[i]) * taps[4 * i];
+    else
+        for (int64_t i = 0; i < n; ++i) y[i] += widen(x[i]) * taps[width * i];
+}
+
 template <class T>
 struct Token {
     Pass& pass;
@@ -65,15 +74,13 @@ struct Token {
         const int64_t t = b % pass.run.tokens;
         auto* in = window(carried.window_in, b) + first;
         const float* now = raw + b * C + first;
-        for (int64_t i = 0; i < n; ++i) {
-            float s = 0;
-            for (int64_t j = 0; j < past; ++j) {
-                const float x = t + j < past ? widen(in[(t + j) * C + i])
-                                             : now[(j - past) * C + i];
-                s += x * taps[i * width + j];
-            }
-            y[i] = s + now[i] * taps[i * width + past];
+        // Tap by tap, so that channels lie side by side; sums in the same order.
+        for (int64_t i = 0; i < n; ++i) y[i] = 0;
+        for (int64_t j = 0; j < past; ++j) {
+            if (t + j < past) tap(in + (t + j) * C, taps + j, width, n, y);
+            else tap(now + (j - past) * C, taps + j, width, n, y);
         }
+        tap(now, taps + past, width, n, y);
         over(n, [&](int64_t i, int64_t m) {
             vec x = load_n(y + i, m);
             store_n(y + i, x * sigmoid(x), m);
