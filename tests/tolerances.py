@@ -14,6 +14,9 @@ BY_OPERATION = {
     "mla": {torch.float32: 1e-5, torch.float64: 1e-12},
     "attn_res": {torch.float32: 1e-6, torch.float64: 1e-12, torch.bfloat16: 2e-2},
     "moe": {torch.float32: 1e-5, torch.float64: 1e-12},
+    # MXFP4 experts from their bytes against decoded ones: scales are powers of two, so
+    # products are the same; their sums run in the order of the packed codes.
+    "packed": {torch.float32: 5e-6},
     "norm": {torch.float32: 1e-6, torch.float64: 1e-12, torch.bfloat16: 1e-2},
     "situ": {torch.float32: 1e-6, torch.float64: 1e-12, torch.bfloat16: 1e-2},
     # Streaming, chunked and packed passes against the whole sequence: logits, state.
