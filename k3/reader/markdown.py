@@ -145,15 +145,21 @@ def _head_open(
     if not tokens[at + 1].content:
         return "<td>"
     tokens[at].attrSet("scope", "col")
-    # A formula alone has no text that tools see.
-    if _INLINE.fullmatch(tokens[at + 1].content):
-        said = tokens[at + 1].content.strip("$").replace("\\", "")
-        tokens[at].attrSet("aria-label", said)
-    return str(maker.renderToken(tokens, at, options, env))
+    said = _spoken(tokens[at + 1].content)
+    # A formula alone has no text that tools see: it is said in words beside it.
+    hidden = f'<span class="unseen">{said}</span><span aria-hidden="true">'
+    return str(maker.renderToken(tokens, at, options, env)) + (hidden if said else "")
+
+
+def _spoken(head: str) -> str:
+    """The TeX of a heading that is one formula, as words; else nothing."""
+    alone = _INLINE.fullmatch(head)
+    return html.escape(alone[1].replace("\\", "")) if alone else ""
 
 
 def _head_close(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
-    return "</th>" if tokens[at - 1].content else "</td>"
+    head = tokens[at - 1].content
+    return ("</span></th>" if _spoken(head) else "</th>") if head else "</td>"
 
 
 _MATHS: dict[str, Callable[..., str]] = {
