@@ -6,13 +6,16 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+import tolerances
 import torch
+from small import gap
 
 from k3.checkpoint import places
 from k3.checkpoint.load import load
 from k3.checkpoint.save import save
 from k3.config import K3Config
 from k3.errors import CheckpointError, RequestError
+from k3.kernels import choose
 
 MODES = ["packed", "dequantized", "mmap"]
 MOE = "language_model.model.layers.1.block_sparse_moe."
@@ -66,10 +69,12 @@ def test_dequantized_is_exact(dtype, tiny, tensors_of, monkeypatch):
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_gives_the_same_logits(mode, tiny):
     ids = torch.tensor([[7, 19, 3, 101, 5]])
+    want, got = (load(tiny, dtype=torch.float32, experts=m) for m in ("packed", mode))
     with torch.no_grad():
-        want = load(tiny, dtype=torch.float32)(ids)
-        got = load(tiny, dtype=torch.float32, experts=mode)(ids)
-    assert torch.equal(got, want)
+        near = gap(got(ids), want(ids))
+        with choose.use("torch"):
+            assert torch.equal(got(ids), want(ids))
+    assert near <= tolerances.of("packed", torch.float32)
 
 
 def test_report_5_bias_stays_fp32(tiny, tmp_path):

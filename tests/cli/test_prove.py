@@ -217,7 +217,8 @@ def claims(text):
     """Words of a document that look like theorems: `concept.name`."""
     concepts = {name.split(".")[0] for name in NAMES}
     for span in re.findall(r"`([a-z_]+\.[a-z_0-9]+)`", text):
-        if span.split(".")[0] in concepts and not span.endswith(("py", "md", "json")):
+        concept, _, name = span.partition(".")
+        if concept in concepts and name not in ("py", "md", "json", "cpp", "h"):
             yield span
 
 

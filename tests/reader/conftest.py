@@ -39,7 +39,9 @@ def site() -> Iterator[str]:
     thread.join()
 
 
-@pytest.fixture(scope="session")
+# Not for the session: Playwright's loop would run on under the tests of other files,
+# and asyncio.run() refuses to start beside it.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Debian's browser; tools/test.sh installs it where it may."""
     path = shutil.which("chromium")

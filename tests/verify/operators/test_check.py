@@ -154,7 +154,7 @@ def test_a_function_is_loaded_from_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     assert load("my_port_of_situ:f")() == 1
-    with pytest.raises(RequestError, match="must be a function: got a int"):
+    with pytest.raises(RequestError, match="must be a function: got int 3"):
         load("my_port_of_situ:N")
     with pytest.raises(RequestError, match=r"given as module:function.*no_such"):
         load("no_such_module:f")
