@@ -89,7 +89,7 @@ def visit(chromium: Browser, site: str, request: pytest.FixtureRequest):
     def start(width: int = 1200, **options: object) -> Visit:
         size = {"width": width, "height": 900}
         context = chromium.new_context(viewport=size, **options)
-        context.set_default_timeout(120_000)
+        context.set_default_timeout(30_000)
         found = Visit(context.new_page(), site)
         found.page.on("request", lambda r: found.requests.append(r.url))
         found.page.on("pageerror", lambda e: found.problems.append(str(e)))

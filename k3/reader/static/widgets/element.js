@@ -104,7 +104,7 @@ export class K3Widget extends HTMLElement {
       const answer = await fetch("api/eval", {
         method: "POST",
         headers: {"content-type": "application/json"},
-        body: JSON.stringify({name: this.data.name, state: this.state}),
+        body: JSON.stringify({widget: this.data.name, state: this.state}),
       });
       const found = await answer.json();
       if (!answer.ok) throw new Error(found.error);
