@@ -15,8 +15,8 @@ machine disturb less. Refuses to run when the golden numbers are not reached.
 import argparse
 import statistics
 import time
-from pathlib import Path
 
+import golden
 import torch
 
 import k3
@@ -25,10 +25,6 @@ from k3.model.completion import GenerateOptions
 from k3.serve import CacheOptions
 from k3.serve.engine import Engine, EngineOptions
 from k3.serve.request import Request
-from k3.verify.compare import compare
-
-GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "tiny_release"
-
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
@@ -125,12 +121,7 @@ def main() -> None:
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    tiny = k3.load(GOLDEN, dtype=torch.float32)
-    checked = compare(tiny, GOLDEN / "golden.npz")
-    if not checked.ok:
-        raise SystemExit(
-            f"the golden numbers are not reached, nothing is timed\n{checked}"
-        )
+    golden.require()
     dtype = getattr(torch, args.dtype)
     model = k3.load(args.dir, dtype=dtype, experts=args.experts)
     print(f"{args.dir} {args.dtype} {args.experts} experts, {args.threads} thread(s)")

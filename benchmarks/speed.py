@@ -15,8 +15,8 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+import golden
 import roof
 import torch
 
@@ -24,9 +24,6 @@ import k3
 from k3.config import sizes
 from k3.kernels import choose
 from k3.model import Model
-from k3.verify.compare import compare
-
-GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "tiny_release"
 
 
 def seconds(run: Callable[[], object], repeats: int) -> list[float]:
@@ -88,12 +85,7 @@ def main() -> None:
     parser.add_argument("--kernels", choices=choose.NAMES)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    tiny = k3.load(GOLDEN, dtype=torch.float32)
-    report = compare(tiny, GOLDEN / "golden.npz")
-    if not report.ok:
-        raise SystemExit(
-            f"the golden numbers are not reached, nothing is timed\n{report}"
-        )
+    golden.require()
     dtype = getattr(torch, args.dtype)
     model = k3.load(args.dir, dtype=dtype, experts=args.experts)
     print(f"{args.dir} {args.dtype} {args.experts} experts, {args.threads} thread(s)")
