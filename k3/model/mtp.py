@@ -1,13 +1,14 @@
 """The multi-token-prediction layer: one more token ahead, from the same trunk."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from k3.config import TextConfig
 from k3.model.linear import RMSNorm, linear
 from k3.model.mla import MLA
 from k3.model.moe import MoE
+from k3.model.taps import Taps
 
 
 class SharedHead(nn.Module):
@@ -46,13 +47,33 @@ class MTP(nn.Module):
         self.shared_head = SharedHead(config, dtype)
 
     def forward(
-        self, ids: Tensor, hidden: Float[Tensor, "B T D"]
+        self,
+        ids: Int[Tensor, "B T"],
+        hidden: Float[Tensor, "B T D"],
+        lens: tuple[int, ...] | None = None,
+        taps: Taps | None = None,
     ) -> Float[Tensor, "B T W"]:
-        """Logits of the token after `ids`, where `hidden` led to `ids`."""
+        """Logits of the token after `ids`, where `hidden` led to `ids`.
+
+        With `lens` the rows are packed sequences (B = 1), each with a position 0.
+        """
         e = self.embed_tokens(ids)
-        first = torch.zeros_like(e[:, :1])
-        e = torch.cat([first, e[:, 1:]], 1)
+        e = e.masked_fill(_starts(ids, lens)[:, None], 0)
         x = self.eh_proj(torch.cat([self.enorm(e), self.hnorm(hidden)], -1))
-        x = x + self.self_attn(self.input_layernorm(x))
-        x = x + self.block_sparse_moe(self.post_attention_layernorm(x))
+        x = x + self.self_attn(self.input_layernorm(x), None, lens)
+        normed = self.post_attention_layernorm(x)
+        x = x + self.block_sparse_moe(normed, taps, "mtp.block_sparse_moe")
         return self.shared_head(x)
+
+
+def _starts(
+    ids: Int[Tensor, "B T"], lens: tuple[int, ...] | None
+) -> Bool[Tensor, " T"]:
+    """True at position 0 of every sequence."""
+    starts = torch.zeros(ids.shape[1], dtype=torch.bool, device=ids.device)
+    place = 0
+    for length in lens or (ids.shape[1],):
+        if length:
+            starts[place] = True
+        place += length
+    return starts
