@@ -10,6 +10,8 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
+import on_ranks
+
 torch.set_num_threads(1)
 # A busy machine is no fault of the code: time is measured in benchmarks/.
 hypothesis.settings.register_profile("k3", deadline=None)
@@ -35,3 +37,19 @@ def poisoned() -> Iterator[None]:
     yield
     torch.use_deterministic_algorithms(before)
     torch.utils.deterministic.fill_uninitialized_memory = filled
+
+
+@pytest.fixture(scope="session")
+def two() -> Iterator[on_ranks.Group]:
+    """two(mesh, function, *args): [what rank 0 returned, what rank 1 returned]."""
+    group = on_ranks.Group(2)
+    yield group
+    group.stop()
+
+
+@pytest.fixture(scope="session")
+def four() -> Iterator[on_ranks.Group]:
+    """The same with four ranks."""
+    group = on_ranks.Group(4)
+    yield group
+    group.stop()

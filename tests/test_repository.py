@@ -75,6 +75,7 @@ PUBLIC = {
     "k3.kernels.native": [],
     "k3.logic": [],
     "k3.model": ["DecodeState", "Model"],
+    "k3.parallel": ["Mesh"],
     "k3.proof": ["Record", "Theorem", "article", "prove", "prove_all", "theorems"],
     "k3.reader": [],
     "k3.serve": [
