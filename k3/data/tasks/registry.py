@@ -1,0 +1,25 @@
+"""Every task by the name of its domain."""
+
+from k3.data.tasks import chat, digits, recall, tools
+from k3.data.tasks.item import Draw, Split, Task
+from k3.data.tokenizer import Tokenizer
+from k3.errors import RequestError
+
+DRAWS: dict[str, Draw] = {
+    "chat": chat.draw,
+    "digits": digits.draw,
+    "recall": recall.draw,
+    "tools": tools.draw,
+}
+
+
+def named(name: str, tokenizer: Tokenizer, split: Split = "train") -> Task:
+    """The task of this name, as a source of examples in a tokenizer's ids.
+
+    Raises: RequestError.
+    """
+    if name not in DRAWS:
+        raise RequestError(
+            f"a task is one of {', '.join(DRAWS)}: got {name!r}; choose one"
+        )
+    return Task(domain=name, draw=DRAWS[name], tokenizer=tokenizer, split=split)
