@@ -10,6 +10,7 @@ from k3.data.tasks.item import Split as Split
 from k3.data.tasks.item import Task as Task
 from k3.data.tasks.registry import DRAWS as DRAWS
 from k3.data.tasks.registry import named as named
+from k3.data.tasks.registry import texts as texts
 
 __all__ = [
     "DRAWS",
@@ -22,4 +23,5 @@ __all__ = [
     "Split",
     "Task",
     "named",
+    "texts",
 ]

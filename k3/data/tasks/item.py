@@ -1,5 +1,6 @@
 """What a task draws: a passage or a dialogue, as an example or as a question."""
 
+import dataclasses
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ class Item(Protocol):
     def question(self, tokenizer: Tokenizer) -> Question:
         """What stands before the first answer, and that answer."""
 
+    def texts(self) -> list[str]:
+        """The texts that are tokenized one by one: what a vocabulary learns from."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
@@ -65,6 +69,10 @@ class Passage:
             ids += tokenizer.encode(text)
         raise AssertionError("a passage has a learned part")
 
+    def texts(self) -> list[str]:
+        """Its parts."""
+        return [text for text, _ in self.parts]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialogue:
@@ -84,6 +92,10 @@ class Dialogue:
             thinking_effort=self.effort,
         )
 
+    @property
+    def _prompts(self) -> list[str]:
+        return [media.prompt_text(*picture.size) for picture in self.pictures]
+
     def example(self, tokenizer: Tokenizer, domain: str) -> Example:
         """The whole dialogue, learned on what the assistant writes."""
         return examples.of_conversation(
@@ -97,9 +109,7 @@ class Dialogue:
     def question(self, tokenizer: Tokenizer) -> Question:
         """The messages before the first answer with the generation prompt."""
         first = [m["role"] for m in self.messages].index("assistant")
-        sizes = [picture.size for picture in self.pictures]
-        prompts = [media.prompt_text(*size) for size in sizes]
-        asked = xtml.render(self.messages[:first], self.wanted, prompts)
+        asked = xtml.render(self.messages[:first], self.wanted, self._prompts)
         ids, pixels, grids = asked.encode(tokenizer), None, None
         if self.pictures:
             patches, found = media.preprocess_all(self.pictures)
@@ -108,6 +118,12 @@ class Dialogue:
             pixels, grids = torch.from_numpy(patches), torch.from_numpy(found)
         answer = str(self.messages[first].get("content") or "")
         return Question(ids=ids, answer=answer, item=self, pixels=pixels, grids=grids)
+
+    def texts(self) -> list[str]:
+        """All ordinary segments."""
+        whole = dataclasses.replace(self.wanted, add_generation_prompt=False)
+        pieces = xtml.render(self.messages, whole, self._prompts).segments
+        return [piece.text for piece in pieces if not piece.special]
 
 
 Draw = Callable[[random.Random, Split], Item]

@@ -1,5 +1,8 @@
 """Every task by the name of its domain."""
 
+import random
+from collections.abc import Iterable
+
 from k3.data.tasks import chat, digits, recall, tools
 from k3.data.tasks.item import Draw, Split, Task
 from k3.data.tokenizer import Tokenizer
@@ -23,3 +26,16 @@ def named(name: str, tokenizer: Tokenizer, split: Split = "train") -> Task:
             f"a task is one of {', '.join(DRAWS)}: got {name!r}; choose one"
         )
     return Task(domain=name, draw=DRAWS[name], tokenizer=tokenizer, split=split)
+
+
+def texts(names: Iterable[str], count: int = 60) -> list[str]:
+    """Texts of the first draws of these tasks: what a vocabulary sees beside prose.
+
+    So few that they take few places, and enough that the words of XTML are tokens.
+    """
+    return [
+        text
+        for name in names
+        for index in range(count)
+        for text in DRAWS[name](random.Random(f"{name}/{index}"), "train").texts()
+    ]

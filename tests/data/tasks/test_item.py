@@ -50,3 +50,10 @@ def test_a_passage_learns_the_end_behind_a_learned_part(tokenizer):
 def test_an_unknown_task_is_refused(tokenizer):
     with pytest.raises(RequestError, match=r"one of chat, .*: got 'sums'"):
         tasks.named("sums", tokenizer)
+
+
+def test_a_vocabulary_sees_the_words_of_xtml_and_no_marker():
+    found = tasks.texts(["tools", "recall"], 2)
+    assert {"argument", "calculator", "message"} & set(found)
+    assert any(text.startswith("Pairs: ") for text in found)
+    assert not any("<|" in text for text in found)
