@@ -5,10 +5,10 @@ words, the wording with other facts.
 """
 
 import itertools
-import random
 
-from k3.data.tasks import dialogue, split
-from k3.data.tasks.item import Dialogue, Split
+from k3.data.tasks import dialogue
+from k3.data.tasks.item import Dialogue
+from k3.data.tasks.lot import Lot
 
 _CAPITALS = (
     "Austria Vienna,Chile Santiago,China Beijing,Cuba Havana,Denmark Copenhagen,"
@@ -76,15 +76,15 @@ def _facts() -> tuple[tuple[str, str, str], ...]:
 FACTS = _facts()
 
 
-def draw(rng: random.Random, side: Split) -> Dialogue:
+def draw(lot: Lot) -> Dialogue:
     """One fact in one wording."""
     while True:
-        kind, about, answer = rng.choice(FACTS)
-        asked = rng.choice(_WORDINGS[kind]).format(about)
-        if split.is_heldout(f"chat:{asked}") == (side == "heldout"):
+        kind, about, answer = lot.rng.choice(FACTS)
+        asked = lot.rng.choice(_WORDINGS[kind]).format(about)
+        if lot.keeps(f"chat:{asked}"):
             break
     answer = answer[0].upper() + answer[1:] if len(answer) > 1 else answer
     return Dialogue(
         messages=[dialogue.user(asked), dialogue.assistant(f"{answer}.")],
-        effort=dialogue.effort(rng),
+        effort=dialogue.effort(lot.rng),
     )

@@ -5,7 +5,6 @@ is held out, by the hash of its place in the file.
 """
 
 import gzip
-import random
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -14,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from k3.data import images
-from k3.data.tasks import dialogue, split
-from k3.data.tasks.item import Dialogue, Split
+from k3.data.tasks import dialogue
+from k3.data.tasks.item import Dialogue
+from k3.data.tasks.lot import Lot, Split, is_heldout
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -46,7 +46,7 @@ def places(side: Split) -> tuple[int, ...]:
     """The digits of a split, as places in the file."""
     held = side == "heldout"
     count = len(table()[1])
-    return tuple(i for i in range(count) if split.is_heldout(f"digit:{i}") == held)
+    return tuple(i for i in range(count) if is_heldout(f"digit:{i}") == held)
 
 
 def picture(index: int, right: int = CENTRE, down: int = CENTRE) -> "Image":
@@ -58,16 +58,24 @@ def picture(index: int, right: int = CENTRE, down: int = CENTRE) -> "Image":
     return images.pillow().fromarray(canvas).convert("RGB")
 
 
-def draw(rng: random.Random, side: Split) -> Dialogue:
+def _chosen(lot: Lot) -> int:
+    """Any digit to train on; of the held-out ones each in its turn."""
+    kept = places(lot.split)
+    return kept[lot.index % len(kept)] if lot.heldout else lot.rng.choice(kept)
+
+
+def draw(lot: Lot) -> Dialogue:
     """One digit and its name; in training up to three turns, shifted by two pixels."""
-    turns = 1 if side == "heldout" else rng.randint(1, 3)
+    turns = 1 if lot.heldout else lot.rng.randint(1, 3)
     messages, pictures = [], []
     for _ in range(turns):
-        index, moved = rng.choice(places(side)), [CENTRE, CENTRE]
-        if side == "train":
-            moved = [rng.randint(0, 2 * CENTRE) for _ in range(2)]
-        content = [{"type": "image"}, {"type": "text", "text": rng.choice(ASKED)}]
+        index, moved = _chosen(lot), [CENTRE, CENTRE]
+        if not lot.heldout:
+            moved = [lot.rng.randint(0, 2 * CENTRE) for _ in range(2)]
+        content = [{"type": "image"}, {"type": "text", "text": lot.rng.choice(ASKED)}]
         answer = str(table()[1][index])
         messages += [dialogue.user(content), dialogue.assistant(answer)]
         pictures.append(picture(index, *moved))
-    return Dialogue(messages=messages, effort=dialogue.effort(rng), pictures=pictures)
+    return Dialogue(
+        messages=messages, effort=dialogue.effort(lot.rng), pictures=pictures
+    )

@@ -1,10 +1,9 @@
 """What a task draws: a passage or a dialogue, as an example or as a question."""
 
 import dataclasses
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from jaxtyping import Float, Int
@@ -12,11 +11,9 @@ from torch import Tensor
 
 from k3.data import examples, media, xtml
 from k3.data.examples import Example
+from k3.data.tasks.lot import Lot, Split
 from k3.data.tokenizer import Tokenizer
 from k3.data.xtml import RenderOptions
-
-Split = Literal["train", "heldout"]
-SPLITS: tuple[Split, ...] = ("train", "heldout")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -126,7 +123,7 @@ class Dialogue:
         return [piece.text for piece in pieces if not piece.special]
 
 
-Draw = Callable[[random.Random, Split], Item]
+Draw = Callable[[Lot], Item]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,9 +141,7 @@ class Task:
 
     def item(self, index: int) -> Item:
         """The draw of this index."""
-        return self.draw(
-            random.Random(f"{self.domain}/{self.split}/{index}"), self.split
-        )
+        return self.draw(Lot.of(self.domain, self.split, index))
 
     def example(self, index: int) -> Example:
         """The draw of this index as a document."""

@@ -5,24 +5,24 @@ answers to learn from. Values differ, so that guessing among them is right once 
 `pairs` times.
 """
 
-import random
 import string
 
-from k3.data.tasks.item import Passage, Split
+from k3.data.tasks.item import Passage
+from k3.data.tasks.lot import Lot
 
 PAIRS = 16
 ARROW = "->"
 """Two signs, so that the letter behind them is a token by itself."""
 
 
-def draw(rng: random.Random, split: Split) -> Passage:
+def draw(lot: Lot) -> Passage:
     """The pairs, then the keys again in another order, each with its value learned."""
     # Fewer pairs now and then: the way to sixteen begins with a few.
-    count = PAIRS if split == "heldout" else rng.choice((4, 8, PAIRS, PAIRS))
-    keys = rng.sample(string.ascii_lowercase, count)
-    values = dict(zip(keys, rng.sample(string.ascii_uppercase, count), strict=True))
+    count = PAIRS if lot.heldout else lot.rng.choice((4, 8, PAIRS, PAIRS))
+    keys = lot.rng.sample(string.ascii_lowercase, count)
+    values = dict(zip(keys, lot.rng.sample(string.ascii_uppercase, count), strict=True))
     told = ",".join(f" {key}{ARROW}{values[key]}" for key in keys)
-    asked = rng.sample(keys, count)
+    asked = lot.rng.sample(keys, count)
     parts = [(f"Pairs:{told}.\nAsked:", False)]
     for place, key in enumerate(asked):
         parts += [(f"{',' if place else ''} {key}{ARROW}", False), (values[key], True)]

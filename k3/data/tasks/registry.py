@@ -1,10 +1,10 @@
 """Every task by the name of its domain."""
 
-import random
 from collections.abc import Iterable
 
 from k3.data.tasks import chat, digits, recall, tools
-from k3.data.tasks.item import Draw, Split, Task
+from k3.data.tasks.item import Draw, Task
+from k3.data.tasks.lot import Lot, Split
 from k3.data.tokenizer import Tokenizer
 from k3.errors import RequestError
 
@@ -37,5 +37,5 @@ def texts(names: Iterable[str], count: int = 60) -> list[str]:
         text
         for name in names
         for index in range(count)
-        for text in DRAWS[name](random.Random(f"{name}/{index}"), "train").texts()
+        for text in DRAWS[name](Lot.of(name, "train", index)).texts()
     ]

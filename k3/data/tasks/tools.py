@@ -8,8 +8,9 @@ import json
 import random
 from typing import Any
 
-from k3.data.tasks import dialogue, split
-from k3.data.tasks.item import Dialogue, Split
+from k3.data.tasks import dialogue
+from k3.data.tasks.item import Dialogue
+from k3.data.tasks.lot import Lot
 
 OPERATIONS = {"+": "plus", "-": "minus", "*": "times"}
 
@@ -38,10 +39,10 @@ LOOKUP = _tool("lookup", "Value of a key.", {"key": {"type": "string"}})
 TOOLS = (CALCULATOR, LOOKUP)
 
 
-def draw(rng: random.Random, side: Split) -> Dialogue:
+def draw(lot: Lot) -> Dialogue:
     """One question that needs one of the tools; one or both are declared."""
-    chosen = rng.choice((_sum, _key))
-    tool, question, arguments, result, answer = chosen(rng, side)
+    rng, chosen = lot.rng, lot.rng.choice((_sum, _key))
+    tool, question, arguments, result, answer = chosen(lot)
     others = [t for t in TOOLS if t is not tool]
     tools = [tool, *(t for t in others if rng.random() < 0.5)]
     rng.shuffle(tools)
@@ -66,10 +67,11 @@ def draw(rng: random.Random, side: Split) -> Dialogue:
 _Asked = tuple[dict[str, Any], str, dict[str, Any], str, str]
 
 
-def _sum(rng: random.Random, side: Split) -> _Asked:
+def _sum(lot: Lot) -> _Asked:
+    rng = lot.rng
     while True:
         a, op, b = rng.randint(0, 9), rng.choice(list(OPERATIONS)), rng.randint(0, 9)
-        if split.is_heldout(f"sum:{a}{op}{b}") == (side == "heldout"):
+        if lot.keeps(f"sum:{a}{op}{b}"):
             break
     words = rng.choice((f"{a} {op} {b}", f"{a} {OPERATIONS[op]} {b}"))
     question = rng.choice((f"What is {words}?", f"Compute {words}.", f"{words} = ?"))
@@ -83,10 +85,11 @@ def word(rng: random.Random) -> str:
     return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in "12")
 
 
-def _key(rng: random.Random, side: Split) -> _Asked:
+def _key(lot: Lot) -> _Asked:
+    rng = lot.rng
     while True:
         key = word(rng)
-        if split.is_heldout(f"key:{key}") == (side == "heldout"):
+        if lot.keeps(f"key:{key}"):
             break
     question = rng.choice(
         (f"What is the value of {key}?", f"Look up {key}.", f"Find {key}.")

@@ -1,16 +1,16 @@
 """The tasks' own rules: sixteen pairs, valid calls, splits that do not meet."""
 
 import json
-import random
 
 import numpy as np
 import pytest
 
 from k3.data.tasks import chat, digits, recall, tools
+from k3.data.tasks.lot import Lot
 
 
 def drawn(task, side, count=300):
-    return [task.draw(random.Random(f"{side}{i}"), side) for i in range(count)]
+    return [task.draw(Lot.of("x", side, index)) for index in range(count)]
 
 
 def test_recall_asks_each_of_sixteen_pairs_once():
@@ -76,3 +76,9 @@ def test_every_fact_is_short_and_asked_in_three_wordings():
     assert len(chat.FACTS) > 100
     assert all(answer and " " not in answer for _, _, answer in chat.FACTS)
     assert all(len(wordings) >= 3 for wordings in chat._WORDINGS.values())
+
+
+def test_every_heldout_digit_has_its_turn():
+    kept = digits.places("heldout")
+    seen = [item.messages[1]["content"] for item in drawn(digits, "heldout", len(kept))]
+    assert seen == [str(label) for label in digits.table()[1][list(kept)]]
