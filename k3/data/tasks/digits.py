@@ -7,14 +7,14 @@ is held out, by the hash of its place in the file.
 import gzip
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from k3.data import images
 from k3.data.tasks import dialogue
-from k3.data.tasks.item import Dialogue
+from k3.data.tasks.item import Dialogue, Passage
 from k3.data.tasks.lot import Lot, Split, is_heldout
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SIDE, SCALE, CANVAS = 8, 3, 28
 INK_MAX = 16
+CAPTIONED = 0.6
 CENTRE = (CANVAS - SIDE * SCALE) // 2
 ASKED = (
     "Which digit is this?",
@@ -58,24 +59,36 @@ def picture(index: int, right: int = CENTRE, down: int = CENTRE) -> "Image":
     return images.pillow().fromarray(canvas).convert("RGB")
 
 
-def _chosen(lot: Lot) -> int:
-    """Any digit to train on; of the held-out ones each in its turn."""
-    kept = places(lot.split)
-    return kept[lot.index % len(kept)] if lot.heldout else lot.rng.choice(kept)
-
-
-def draw(lot: Lot) -> Dialogue:
-    """One digit and its name; in training up to three turns, shifted by two pixels."""
+def draw(lot: Lot) -> Dialogue | Passage:
+    """A question about a digit; of those to train on half are rows of captions."""
+    if not lot.heldout and lot.rng.random() < CAPTIONED:
+        return _captions(lot)
     turns = 1 if lot.heldout else lot.rng.randint(1, 3)
     messages, pictures = [], []
     for _ in range(turns):
-        index, moved = _chosen(lot), [CENTRE, CENTRE]
-        if not lot.heldout:
-            moved = [lot.rng.randint(0, 2 * CENTRE) for _ in range(2)]
+        image, answer = _shown(lot)
         content = [{"type": "image"}, {"type": "text", "text": lot.rng.choice(ASKED)}]
-        answer = str(table()[1][index])
         messages += [dialogue.user(content), dialogue.assistant(answer)]
-        pictures.append(picture(index, *moved))
+        pictures.append(image)
     return Dialogue(
         messages=messages, effort=dialogue.effort(lot.rng), pictures=pictures
     )
+
+
+def _captions(lot: Lot) -> Passage:
+    """Pictures, each with its digit behind it: much to learn and little to read."""
+    parts: list[tuple[Any, bool]] = []
+    for _ in range(lot.rng.randint(4, 12)):
+        image, answer = _shown(lot)
+        parts += [(image, False), (answer, True)]
+    return Passage(parts=tuple(parts))
+
+
+def _shown(lot: Lot) -> "tuple[Image, str]":
+    """A digit of the split, shifted in training by up to two pixels, and its name."""
+    kept, moved = places(lot.split), [CENTRE, CENTRE]
+    # Of the held-out ones each in its turn.
+    index = kept[lot.index % len(kept)] if lot.heldout else lot.rng.choice(kept)
+    if not lot.heldout:
+        moved = [lot.rng.randint(0, 2 * CENTRE) for _ in range(2)]
+    return picture(index, *moved), str(table()[1][index])

@@ -14,15 +14,20 @@ from k3.data.examples import Example
 from k3.data.tasks.lot import Lot, Split
 from k3.data.tokenizer import Tokenizer
 from k3.data.xtml import RenderOptions
+from k3.data.xtml.render import Channel
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Question:
-    """A prompt and the one answer that is wanted; pictures as patches and grids."""
+    """A prompt and the one answer that is wanted; pictures as patches and grids.
+
+    `start_in` is the channel of XTML that the answer begins in, None for plain text.
+    """
 
     ids: list[int]
     answer: str
     item: "Item"
+    start_in: Channel | None = None
     pixels: Float[Tensor, "N 3 P P"] | None = None
     grids: Int[Tensor, "n 3"] | None = None
 
@@ -40,35 +45,72 @@ class Item(Protocol):
         """The texts that are tokenized one by one: what a vocabulary learns from."""
 
 
+Part = tuple[Any, bool]
+"""A text, learned or only read; or a picture, which is only read."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
-    """Plain text between end tokens; `parts` are texts, each learned or only read."""
+    """Text between end tokens, with pictures in it where there are any."""
 
-    parts: tuple[tuple[str, bool], ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def _pictures(self) -> list[Any]:
+        return [part for part, _ in self.parts if not isinstance(part, str)]
 
     def example(self, tokenizer: Tokenizer, domain: str) -> Example:
         """All parts; the end token behind a learned last part is learned too."""
-        ids, learned = [tokenizer.eos_id], [False]
-        for text, counts in (*self.parts, ("", self.parts[-1][1])):
-            found = tokenizer.encode(text) if text else [tokenizer.eos_id]
+        end = tokenizer.eos_id
+        ids, learned = [end], [False]
+        for part, counts in self.parts:
+            found = _encode(part, tokenizer)
             ids += found
             learned += [counts] * len(found)
+        pixels, grids = _patches(self._pictures)
         return Example(
-            ids=torch.tensor(ids), learned=torch.tensor(learned), domain=domain
+            ids=torch.tensor([*ids, end]),
+            learned=torch.tensor([*learned, self.parts[-1][1]]),
+            domain=domain,
+            pixels=pixels,
+            grids=grids,
         )
 
     def question(self, tokenizer: Tokenizer) -> Question:
         """The parts before the first learned one, which is the answer."""
+        first = [counts for _, counts in self.parts].index(True)
+        before = Passage(parts=self.parts[:first])
         ids = [tokenizer.eos_id]
-        for text, counts in self.parts:
-            if counts:
-                return Question(ids=ids, answer=text, item=self)
-            ids += tokenizer.encode(text)
-        raise AssertionError("a passage has a learned part")
+        for part, _ in before.parts:
+            ids += _encode(part, tokenizer)
+        pixels, grids = _patches(before._pictures)
+        answer = self.parts[first][0].strip()
+        return Question(ids=ids, answer=answer, item=self, pixels=pixels, grids=grids)
 
     def texts(self) -> list[str]:
-        """Its parts."""
-        return [text for text, _ in self.parts]
+        """Its parts that are texts."""
+        return [part for part, _ in self.parts if isinstance(part, str)]
+
+
+def _encode(part: Any, tokenizer: Tokenizer) -> list[int]:
+    """A text as ordinary tokens; a picture as its prompt, grown to its rows."""
+    if isinstance(part, str):
+        return tokenizer.encode(part)
+    ids = tokenizer.encode(media.prompt_text(*part.size), allow_special=True)
+    return _grown(ids, [part], tokenizer)
+
+
+def _grown(ids: list[int], pictures: Sequence[Any], tokenizer: Tokenizer) -> list[int]:
+    grids = [(1, *media.RELEASED.grid(*picture.size)) for picture in pictures]
+    pad = tokenizer.special_id(examples.PLACEHOLDER)
+    return media.expand_placeholders(ids, grids, pad)
+
+
+def _patches(pictures: Sequence[Any]) -> tuple[Tensor | None, Tensor | None]:
+    if not pictures:
+        return None, None
+    patches, grids = media.preprocess_all(pictures)
+    return torch.from_numpy(patches), torch.from_numpy(grids)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,10 +131,6 @@ class Dialogue:
             thinking_effort=self.effort,
         )
 
-    @property
-    def _prompts(self) -> list[str]:
-        return [media.prompt_text(*picture.size) for picture in self.pictures]
-
     def example(self, tokenizer: Tokenizer, domain: str) -> Example:
         """The whole dialogue, learned on what the assistant writes."""
         return examples.of_conversation(
@@ -106,21 +144,36 @@ class Dialogue:
     def question(self, tokenizer: Tokenizer) -> Question:
         """The messages before the first answer with the generation prompt."""
         first = [m["role"] for m in self.messages].index("assistant")
-        asked = xtml.render(self.messages[:first], self.wanted, self._prompts)
-        ids, pixels, grids = asked.encode(tokenizer), None, None
-        if self.pictures:
-            patches, found = media.preprocess_all(self.pictures)
-            pad = tokenizer.special_id(examples.PLACEHOLDER)
-            ids = media.expand_placeholders(ids, found, pad)
-            pixels, grids = torch.from_numpy(patches), torch.from_numpy(found)
+        before = self.messages[:first]
+        pictures = self.pictures[: sum(map(_count_pictures, before))]
+        asked = xtml.render(before, self.wanted, _prompts(pictures))
+        ids = _grown(asked.encode(tokenizer), pictures, tokenizer)
+        pixels, grids = _patches(pictures)
         answer = str(self.messages[first].get("content") or "")
-        return Question(ids=ids, answer=answer, item=self, pixels=pixels, grids=grids)
+        return Question(
+            ids=ids,
+            answer=answer,
+            item=self,
+            start_in=asked.start_in,
+            pixels=pixels,
+            grids=grids,
+        )
 
     def texts(self) -> list[str]:
         """All ordinary segments."""
         whole = dataclasses.replace(self.wanted, add_generation_prompt=False)
-        pieces = xtml.render(self.messages, whole, self._prompts).segments
+        pieces = xtml.render(self.messages, whole, _prompts(self.pictures)).segments
         return [piece.text for piece in pieces if not piece.special]
+
+
+def _prompts(pictures: Sequence[Any]) -> list[str]:
+    return [media.prompt_text(*picture.size) for picture in pictures]
+
+
+def _count_pictures(message: Mapping[str, Any]) -> int:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return sum(part["type"] == "image" for part in parts)
 
 
 Draw = Callable[[Lot], Item]

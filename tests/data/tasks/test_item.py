@@ -25,8 +25,11 @@ def test_an_example_is_a_function_of_its_index_and_split(name, tokenizer):
 
 
 @pytest.mark.parametrize("name", tasks.DRAWS)
-def test_a_question_is_the_example_up_to_its_first_learned_token(name, tokenizer):
-    task = tasks.named(name, tokenizer, "heldout")
+@pytest.mark.parametrize("split", tasks.SPLITS)
+def test_a_question_is_the_example_up_to_its_first_learned_token(
+    name, split, tokenizer
+):
+    task = tasks.named(name, tokenizer, split)
     for index in range(5):
         example, question = task.example(index), task.question(index)
         first = int(example.learned.nonzero()[0])
@@ -34,6 +37,7 @@ def test_a_question_is_the_example_up_to_its_first_learned_token(name, tokenizer
         answer = tokenizer.decode(example.ids[example.learned].tolist())
         assert question.answer in answer
         assert (question.pixels is None) == (example.pixels is None)
+        assert name != "digits" or len(question.grids) == 1
 
 
 def test_a_passage_learns_the_end_behind_a_learned_part(tokenizer):
@@ -57,3 +61,19 @@ def test_a_vocabulary_sees_the_words_of_xtml_and_no_marker():
     assert {"argument", "calculator", "message"} & set(found)
     assert any(text.startswith("Pairs: ") for text in found)
     assert not any("<|" in text for text in found)
+
+
+def test_captions_put_each_picture_before_its_digit(tokenizer):
+    task = tasks.named("digits", tokenizer)
+    item = next(
+        item for item in map(task.item, range(20)) if isinstance(item, tasks.Passage)
+    )
+    count = sum(learned for _, learned in item.parts)
+    example, question = item.example(tokenizer, "digits"), item.question(tokenizer)
+    assert example.grids.tolist() == [[1, 2, 2]] * count
+    assert example.pixels.shape == (4 * count, 3, 14, 14)
+    pad = tokenizer.special_id("<|media_pad|>")
+    assert (example.ids == pad).sum() == count
+    assert not example.learned[example.ids == pad].any()
+    assert question.grids.tolist() == [[1, 2, 2]]
+    assert question.ids == example.ids[: len(question.ids)].tolist()
