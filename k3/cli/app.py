@@ -20,6 +20,7 @@ from k3.cli import (
     compare,
     convert,
     env,
+    eval,
     generate,
     graph,
     inspect,
@@ -55,6 +56,7 @@ app.command("prove")(prove.prove)
 app.command("graph")(graph.graph)
 app.command("read")(read.read)
 app.command("bench")(bench.bench)
+app.command("eval")(eval.evaluate)
 app.command("env")(env.env)
 
 
