@@ -12,6 +12,9 @@ from k3.kernels import precision
 WORKSPACE_TOKENS = 8192
 """Context rows that one pass of attention looks at; passes are merged after it."""
 
+LOGIT_ROWS = 512
+"""Queries whose logits are written out at once, where the largest is asked for."""
+
 
 def attend(
     q: Float[Tensor, "B H T dim"],
@@ -63,6 +66,31 @@ def partial(
     p = torch.exp(scores - lse.masked_fill(lse == -torch.inf, 0)[..., None])
     out = precision.wide(p.to(v.dtype) @ v)
     return out.masked_fill((lse == -torch.inf)[..., None], 0), lse
+
+
+@torch.no_grad()
+def largest_logits(
+    q: Float[Tensor, "B H T dim"],
+    k: Float[Tensor, "B H T dim"],
+    scale: float,
+    limit: float,
+) -> Float[Tensor, " H"]:
+    """The largest causal logit of every head that passes `limit`; of others a bound.
+
+    |q| |k| holds for all logits of a head, and most often tells that none passes.
+    """
+    bound = q.norm(dim=-1).amax((0, 2)) * k.norm(dim=-1).amax((0, 2)) * scale
+    largest = bound.clone()
+    for h in (bound > limit).nonzero()[:, 0].tolist():
+        tops = []
+        for start in range(0, q.shape[2], LOGIT_ROWS):
+            rows = q[:, h, start : start + LOGIT_ROWS]
+            stop = start + rows.shape[1]
+            scores = precision.wide(rows @ k[:, h, :stop].mT)
+            seen = torch.ones(scores.shape[1:], dtype=torch.bool, device=q.device)
+            tops.append(scores.masked_fill(~seen.tril(start), -torch.inf).amax())
+        largest[h] = torch.stack(tops).amax() * scale
+    return largest
 
 
 def merge(

@@ -45,7 +45,13 @@ def route(
     their sum, times `scaling`.
     Matches: spec.moe.route.
     """
-    s = scores(x, weight)
+    return choose(scores(x, weight), bias, k, scaling)
+
+
+def choose(
+    s: Float[Tensor, "T E"], bias: Float[Tensor, " E"], k: int, scaling: float
+) -> tuple[Int[Tensor, "T k"], Float[Tensor, "T k"]]:
+    """Eq. 13 after the scores: the chosen experts and their weights, as `route`."""
     index = top_k(s.detach() + bias, k)
     chosen = s.gather(-1, index)
     return index, chosen / (chosen.sum(-1, keepdim=True) + 1e-20) * scaling

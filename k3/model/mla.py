@@ -1,5 +1,7 @@
 """The Gated MLA layer: latent queries, latent rows, no positions, gated output."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -15,7 +17,12 @@ LORA_EPS = 1e-6
 
 
 class MLA(nn.Module):
-    """Eq. 7. The cache holds one row a token: normed latent and raw shared key."""
+    """Eq. 7. The cache holds one row a token: normed latent and raw shared key.
+
+    `watch(q, k)`, if set, is shown the queries and keys of every pass with gradients.
+    """
+
+    watch: Callable[[Tensor, Tensor], None] | None = None
 
     def __init__(self, config: TextConfig, dtype: torch.dtype) -> None:
         super().__init__()
@@ -85,7 +92,10 @@ class MLA(nn.Module):
         """Write out every head's keys and values, a workspace at a time."""
         S = rows.shape[1]
         if S <= max(mla.WORKSPACE_TOKENS, q.shape[2]):
-            return mla.attend(q, *self._keys_and_values(rows), self.scale)
+            k, v = self._keys_and_values(rows)
+            if self.watch is not None and torch.is_grad_enabled():
+                self.watch(q.detach(), k.detach())
+            return mla.attend(q, k, v, self.scale)
 
         def read(start: int, stop: int) -> tuple[Tensor, Tensor]:
             return self._keys_and_values(rows[:, start:stop])

@@ -53,7 +53,9 @@ class MoE(nn.Module):
         """Route every token to its experts and add the shared ones."""
         rows = x.flatten(0, 1)
         bias = self.gate.e_score_correction_bias
-        index, weights = moe.route(rows, self.gate.weight, bias, self.k, self.scaling)
+        scores = moe.scores(rows, self.gate.weight)
+        index, weights = moe.choose(scores, bias, self.k, self.scaling)
+        record(taps, f"{name}.scores", scores)
         record(taps, f"{name}.index", index)
         record(taps, f"{name}.weights", weights)
         z = self.routed_expert_down_proj(rows)

@@ -1,4 +1,4 @@
-"""AdamW on fp32 weights, while the model holds what its file will hold.
+"""Muon or AdamW on fp32 weights, while the model holds what its file will hold.
 
 The model's parameters are the stored values: experts rounded to MXFP4, the trunk to
 bfloat16, the rest as it is. Gradients taken there move the fp32 master weights, which
@@ -6,61 +6,112 @@ is straight-through quantization with no extra node in the graph; what is traine
 what is saved.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 
 import torch
 from torch import Tensor, nn
 
+from k3.errors import RequestError
 from k3.kernels import mx
 from k3.model import Model
 from k3.model.experts import Experts
+from k3.train import matrices
+from k3.train.muon import Muon
+from k3.train.qk_clip import QKClip
 
 PLAIN = ("layernorm", "norm", "conv1d", "A_log", "dt_bias", "embed_tokens", "res_proj")
 """Parts of a name whose weights do not decay."""
 
+OPTIMIZERS = ("muon", "adamw")
+
 
 class Masters:
-    """Master weights of a model of fp32 parameters, and their optimizer."""
+    """Master weights of a model of fp32 parameters, and their optimizers.
+
+    With "muon" AdamW moves what is not a matrix of `matrices.cuts`, else all.
+    `qk_clip` is the largest logit of an MLA head before its weights are scaled down,
+    0 for no limit; the model's passes are watched for it.
+    """
 
     def __init__(
-        self, model: Model, *, betas: tuple[float, float], weight_decay: float
+        self,
+        model: Model,
+        *,
+        betas: tuple[float, float],
+        weight_decay: float,
+        optimizer: str = "adamw",
+        qk_clip: float = 0.0,
     ) -> None:
+        if optimizer not in OPTIMIZERS:
+            raise RequestError(
+                f"optimizer must be one of {', '.join(OPTIMIZERS)}: got {optimizer!r}"
+            )
         named = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.parameters: dict[str, nn.Parameter] = named
         self.weights = {
             n: nn.Parameter(p.detach().clone().contiguous()) for n, p in named.items()
         }
         self._rounding = {n: _rounding(model, n) for n in named}
-        plain = {n for n in named if any(part in n for part in PLAIN)}
-        groups = [
-            {
-                "params": [w for n, w in self.weights.items() if n not in plain],
-                "weight_decay": weight_decay,
-            },
-            {
-                "params": [w for n, w in self.weights.items() if n in plain],
-                "weight_decay": 0.0,
-            },
-        ]
-        self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=betas, fused=True)
+        cuts = matrices.cuts(model) if optimizer == "muon" else {}
+        held = {n: self.weights[n] for n in cuts}
+        self.muon = Muon(held, cuts, decay=weight_decay)
+        self.optimizer = self._adamw(betas, weight_decay)
+        self.qk_clip = QKClip(model, qk_clip) if qk_clip else None
+        self.clipped_heads = 0
         self._padding = model.config.pad_token_id
         self.write()
 
+    def _adamw(
+        self, betas: tuple[float, float], weight_decay: float
+    ) -> torch.optim.Optimizer:
+        """Return AdamW over what Muon leaves; what is PLAIN does not decay."""
+        rest = {n: w for n, w in self.weights.items() if n not in self.muon.weights}
+        plain = {n for n in rest if any(part in n for part in PLAIN)}
+        groups = [
+            {
+                "params": [w for n, w in rest.items() if (n in plain) is undecayed],
+                "weight_decay": 0.0 if undecayed else weight_decay,
+            }
+            for undecayed in (False, True)
+        ]
+        return torch.optim.AdamW(groups, lr=0.0, betas=betas, fused=True)
+
     def step(
-        self, gradients: Sequence[Tensor | None], rate: float, clip: float
+        self,
+        gradients: Sequence[Tensor | None],
+        rate: float,
+        clip: float,
+        pool: Executor | None = None,
+        accept: Callable[[float], bool] = math.isfinite,
     ) -> float:
-        """Move by gradients in the order of `parameters`; return their norm."""
+        """Move by gradients in the order of `parameters`; return their norm.
+
+        Where `accept` refuses the norm nothing moves. Threads of `pool` share the work
+        of Muon.
+        """
         for weight, gradient in zip(self.weights.values(), gradients, strict=True):
             weight.grad = gradient
         norm = nn.utils.clip_grad_norm_(self.weights.values(), clip)
-        if not bool(torch.isfinite(norm)):
+        largest = self.qk_clip.largest() if self.qk_clip else {}
+        if not accept(float(norm)):
+            self._clear()
             return float(norm)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        found = {n: self.weights[n].grad for n in self.muon.weights}
+        self.muon.step(found, rate, pool)
         self.optimizer.step()
-        self.optimizer.zero_grad()
+        self._clear()
+        if self.qk_clip:
+            self.clipped_heads = self.qk_clip.scale_(self.weights, largest)
         self.write()
         return float(norm)
+
+    def _clear(self) -> None:
+        for weight in self.weights.values():
+            weight.grad = None
 
     @torch.no_grad()
     def write(self) -> None:
@@ -78,6 +129,8 @@ class Masters:
             tensors[f"weight.{name}"] = weight.detach()
             for key, value in self.optimizer.state.get(weight, {}).items():
                 tensors[f"{key}.{name}"] = value
+        for name, moment in self.muon.moments.items():
+            tensors[f"momentum.{name}"] = moment
         return tensors
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -91,6 +144,8 @@ class Masters:
             }
             if moments:
                 self.optimizer.state[weight] = moments
+        for name, moment in self.muon.moments.items():
+            moment.copy_(tensors[f"momentum.{name}"])
         self.write()
 
 

@@ -84,10 +84,11 @@ def test_taps_have_names_and_do_not_change_the_logits(net):
     tokens = ids(2, 5)
     assert torch.equal(net(tokens, taps=taps), net(tokens))
     want = {"embed_tokens", "output_attn_res"}
+    parts = ("scores", "index", "weights")
     for i in range(7):
         want |= {f"layers.{i}.self_attn", f"layers.{i}.out_prefix"}
         if i:
-            want |= {f"layers.{i}.block_sparse_moe.{n}" for n in ("index", "weights")}
+            want |= {f"layers.{i}.block_sparse_moe.{n}" for n in parts}
     assert set(taps) == want
     assert taps["layers.6.block_sparse_moe.index"].shape == (10, 3)
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from k3.errors import RequestError
 from k3.kernels import mx
 from k3.train import pretrain
 from k3.train.masters import Masters
@@ -85,12 +86,21 @@ def test_norms_and_embedding_do_not_decay(masters):
     assert decay["lm_head.weight"] == 0.1
 
 
-def test_state_restores_weights_and_moments(small, masters):
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_state_restores_weights_and_moments(small, model, optimizer):
+    options = {"betas": (0.9, 0.95), "weight_decay": 0.1, "optimizer": optimizer}
+    masters = Masters(model, **options)
     masters.step(gradients(masters), 1e-2, 1.0)
     state = {n: v.clone() for n, v in masters.state().items()}
-    other = Masters(pretrain.fresh(small), betas=(0.9, 0.95), weight_decay=0.1)
+    assert any(n.startswith("momentum.") for n in state) == (optimizer == "muon")
+    other = Masters(pretrain.fresh(small), **options)
     other.restore(state)
     for each in (masters, other):
         each.step(gradients(each, 0.5), 1e-2, 1.0)
     for name, value in masters.state().items():
         assert torch.equal(value, other.state()[name]), name
+
+
+def test_an_unknown_optimizer_is_refused(model):
+    with pytest.raises(RequestError, match="one of muon, adamw: got 'sgd'"):
+        Masters(model, betas=(0.9, 0.95), weight_decay=0.1, optimizer="sgd")
