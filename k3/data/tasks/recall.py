@@ -1,8 +1,9 @@
 """Associative recall: pairs of a letter and a letter, then letters are asked for.
 
-All pairs are asked in an order of their own, so that a row of 130 tokens gives 16
-answers to learn from. Values differ, so that guessing among them is right once in
-`pairs` times.
+All pairs are asked in an order of their own, so that a short row gives many answers to
+learn from. Values differ, so that guessing among them is right once in `PAIRS` times.
+Nothing stands between a key and its value: with an arrow between them the same model
+had not begun to learn when without it it had (measured at 200 steps).
 """
 
 import string
@@ -11,8 +12,6 @@ from k3.data.tasks.item import Passage
 from k3.data.tasks.lot import Lot
 
 PAIRS = 16
-ARROW = "->"
-"""Two signs, so that the letter behind them is a token by itself."""
 
 
 def draw(lot: Lot) -> Passage:
@@ -20,10 +19,10 @@ def draw(lot: Lot) -> Passage:
     # Fewer pairs now and then: the way to sixteen begins with a few.
     count = PAIRS if lot.heldout else lot.rng.choice((2, 4, 8, PAIRS))
     keys = lot.rng.sample(string.ascii_lowercase, count)
-    values = dict(zip(keys, lot.rng.sample(string.ascii_uppercase, count), strict=True))
-    told = ",".join(f" {key}{ARROW}{values[key]}" for key in keys)
-    asked = lot.rng.sample(keys, count)
-    parts = [(f"Pairs:{told}.\nAsked:", False)]
-    for place, key in enumerate(asked):
-        parts += [(f"{',' if place else ''} {key}{ARROW}", False), (values[key], True)]
+    values = lot.rng.sample(string.ascii_uppercase, count)
+    table = dict(zip(keys, values, strict=True))
+    told = "".join(f" {key}{value}" for key, value in table.items())
+    parts = [(f"Pairs:{told}\nAsked:", False)]
+    for key in lot.rng.sample(keys, count):
+        parts += [(f" {key}", False), (table[key], True)]
     return Passage(parts=tuple(parts))

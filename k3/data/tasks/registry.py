@@ -2,7 +2,19 @@
 
 from collections.abc import Iterable
 
-from k3.data.tasks import chat, digits, recall, tools
+from k3.data.tasks import (
+    chat,
+    copy,
+    digits,
+    evidence,
+    glyphs,
+    needle,
+    places,
+    recall,
+    sums,
+    svg,
+    tools,
+)
 from k3.data.tasks.item import Draw, Task
 from k3.data.tasks.lot import Lot, Split
 from k3.data.tokenizer import Tokenizer
@@ -10,8 +22,15 @@ from k3.errors import RequestError
 
 DRAWS: dict[str, Draw] = {
     "chat": chat.draw,
+    "copy": copy.draw,
     "digits": digits.draw,
+    "evidence": evidence.draw,
+    "glyphs": glyphs.draw,
+    "needle": needle.draw,
+    "places": places.draw,
     "recall": recall.draw,
+    "sums": sums.draw,
+    "svg": svg.draw,
     "tools": tools.draw,
 }
 

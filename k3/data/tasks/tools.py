@@ -5,10 +5,9 @@ numbers and to several documents is left for post-training to teach.
 """
 
 import json
-import random
 from typing import Any
 
-from k3.data.tasks import dialogue
+from k3.data.tasks import dialogue, words
 from k3.data.tasks.item import Dialogue
 from k3.data.tasks.lot import Lot
 
@@ -80,19 +79,14 @@ def _sum(lot: Lot) -> _Asked:
     return CALCULATOR, question, arguments, result, f"It is {result}."
 
 
-def word(rng: random.Random) -> str:
-    """A made-up word of two syllables."""
-    return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in "12")
-
-
 def _key(lot: Lot) -> _Asked:
     rng = lot.rng
     while True:
-        key = word(rng)
+        key = words.word(rng)
         if lot.keeps(f"key:{key}"):
             break
     question = rng.choice(
         (f"What is the value of {key}?", f"Look up {key}.", f"Find {key}.")
     )
-    result = word(rng)
+    result = words.word(rng)
     return LOOKUP, question, {"key": key}, result, f"It is {result}."
