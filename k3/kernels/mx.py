@@ -69,9 +69,9 @@ def encode(
     groups = wide.reshape(*x.shape[:-1], -1, GROUP)
     scale = _group_scale(groups, rule)
     factors = _scales(groups.dtype, x.device)[scale.int()]
-    nibbles = nibbles(groups / factors.unsqueeze(-1)).flatten(-2)
+    codes = nibbles(groups / factors.unsqueeze(-1)).flatten(-2)
     # Two codes read as one integer: the second, eight bits up, moves down by four.
-    pairs = nibbles.view(torch.int16)
+    pairs = codes.view(torch.int16)
     return (pairs | pairs >> 4).to(torch.uint8), scale
 
 
@@ -90,7 +90,7 @@ def _group_scale(groups: Tensor, rule: str) -> Tensor:
 
 
 def nibbles(y: Tensor) -> Tensor:
-    """Return the 4-bit codes of scaled values, nearest with ties to the even code."""
+    """The 4-bit codes of scaled values, nearest with ties to the even code."""
     # Codes step by 1/2 below 2, by 1 below 4, by 2 above: the least of three is right.
     size = y.abs()
     codes = torch.round(2 * size)
