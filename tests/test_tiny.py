@@ -8,6 +8,7 @@ import toy
 import k3
 from k3.data import bpe
 from k3.data.corpora import Document
+from k3.data.mixture import Mixture
 from k3.data.tokenizer import Tokenizer
 from k3.model.generate import GenerateOptions, generate
 from k3.train import loop, pretrain, stream
@@ -23,8 +24,18 @@ def test_train_save_load_generate(tmp_path):
     recipe = dataclasses.replace(small, steps=40, batch=4, learning_rate=2e-2)
 
     model = pretrain.fresh(recipe)
-    tokens = stream.tokens([text], tokenizer)
-    loop.run(model, tokens, recipe, tmp_path, facts={})
+    source = stream.Text(stream.tokens([text], tokenizer), recipe.seed)
+
+    def rows(tokens: int) -> Mixture:
+        return Mixture(
+            sources=[source],
+            weights=[1.0],
+            tokens=tokens,
+            seed=recipe.seed,
+            pad_id=tokenizer.pad_id,
+        )
+
+    loop.run(model, rows, recipe, tmp_path, facts={})
     pretrain.package(model, tmp_path)
     tokenizer.save(tmp_path)
 

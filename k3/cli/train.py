@@ -71,7 +71,7 @@ def left(folder: Path, steps: int, typed: str) -> str:
     """What an interrupted run leaves behind, and the command that goes on."""
     from k3.train import snapshot
 
-    if not (folder / snapshot.FILE_NAME).is_file():
+    if not snapshot.kept(folder):
         return f"no snapshot in {folder} yet; empty the folder and start again"
     step = int(snapshot.read(folder)[1]["step"])
     missing = "the scores" if step >= steps else f"{steps - step} steps and the scores"

@@ -52,7 +52,7 @@ The text differs between Python versions; SHA-256 of this one:
 | | |
 |---|---|
 | steps | {steps:,} of {batch} x {tokens} tokens |
-| tokens | {seen:,} ({epochs:.1f} epochs) |
+| tokens | {seen:,} |
 | vocabulary | {ranks} ranks and 256 specials |
 | optimizer | AdamW, learning rate {rate:g}, weight decay {decay:g}, seed {seed} |
 | time | {minutes:.0f} minutes on {workers} CPU threads |
@@ -74,7 +74,6 @@ def text(recipe: Recipe, corpus: Corpus, result: "Result", command: str) -> str:
         **_scores(result),
         **_data(corpus),
         **_run(recipe, result),
-        epochs=result.tokens / max(1, result.tokens_in_epoch),
         command=command or f"k3 train {recipe.name} --out DIR",
     )
 

@@ -3,23 +3,35 @@
 import dataclasses
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from k3.checkpoint import load, save
 from k3.data import bpe, corpora
 from k3.data.corpora import Corpus
+from k3.data.mixture import Mixture
 from k3.data.tokenizer import Tokenizer
 from k3.errors import CheckpointError, RequestError
 from k3.model import Model
-from k3.train import baselines, card, evaluate, loop, report, snapshot, start, stream
+from k3.train import baselines, card, evaluate, loop, report, snapshot, sources, start
+from k3.train.progress import Progress
 from k3.train.recipe import Recipe
 
-RESUMABLE = ("steps", "log_steps", "checkpoint_minutes", "workers", "window", "decay")
+RESUMABLE = (
+    "checkpoint_minutes",
+    "decay",
+    "keep",
+    "log_steps",
+    "max_skipped",
+    "spike",
+    "steps",
+    "window",
+    "workers",
+)
 """What may differ when a run is resumed."""
 
 
@@ -33,7 +45,6 @@ class Result:
     directory: str
     steps: int
     tokens: int
-    tokens_in_epoch: int
     seconds: float
     bits_per_byte: float
     xz: float
@@ -58,6 +69,7 @@ def run(
     Raises: RequestError for a directory that holds another run.
     """
     began, directory = time.monotonic(), Path(out)
+    sources.check(name for name, _ in recipe.mixture)
     before = snapshot.read(directory)[1] if resume else _open(directory)
     with report.stage("reading text", quiet=quiet):
         corpus = corpora.stdlib()
@@ -69,27 +81,27 @@ def run(
         loop.begin(directory, facts)
     # A run that was cut before its first step may have left half a tokenizer.
     known = bool(before.get("step"))
-    tokens = _tokens(recipe, corpus, directory, known=known, quiet=quiet)
+    data = _data(recipe, corpus, directory, known=known, quiet=quiet)
     model = fresh(recipe)
     with report.reporter(directory, quiet=quiet) as tell:
         at = loop.run(
-            model, tokens, recipe, directory, facts=facts, resume=resume, report=tell
+            model, data, recipe, directory, facts=facts, resume=resume, report=tell
         )
     package(model, directory)
-    result = _judge(recipe, corpus, directory, at, epoch=len(tokens), quiet=quiet)
+    result = _judge(recipe, corpus, directory, at, quiet=quiet)
     (directory / card.FILE_NAME).write_text(card.text(recipe, corpus, result, command))
     return dataclasses.replace(result, total_seconds=time.monotonic() - began)
 
 
-def _tokens(
+def _data(
     recipe: Recipe, corpus: Corpus, directory: Path, *, known: bool, quiet: bool
-) -> Tensor:
-    """Return the training text as ids, under the tokenizer that the run has or gets."""
+) -> Callable[[int], Mixture]:
+    """Return the rows of any length, under the tokenizer that the run has or gets."""
     stage = "reading the tokenizer" if known else "training the tokenizer"
     with report.stage(stage, quiet=quiet):
         tokenizer = _tokenizer(recipe, corpus, directory, known)
     with report.stage("encoding text", quiet=quiet):
-        return stream.tokens(corpus.train, tokenizer)
+        return sources.mixture(recipe.mixture, corpus, tokenizer, recipe.seed)
 
 
 def fresh(recipe: Recipe) -> Model:
@@ -117,9 +129,8 @@ def _judge(
     recipe: Recipe,
     corpus: Corpus,
     directory: Path,
-    at: loop.Progress,
+    at: Progress,
     *,
-    epoch: int,
     quiet: bool,
 ) -> Result:
     """Score the files on the held-out text, as a user loads them."""
@@ -137,8 +148,7 @@ def _judge(
     return Result(
         directory=str(directory),
         steps=at.step,
-        tokens=at.step * recipe.batch * recipe.tokens,
-        tokens_in_epoch=epoch,
+        tokens=at.tokens,
         seconds=at.seconds,
         bits_per_byte=bits,
         xz=xz,
@@ -170,7 +180,8 @@ def _check_same(directory: Path, before: dict[str, Any], facts: dict[str, Any]) 
     """Refuse to go on with a run that is not the one in the directory."""
     old, new = before.get("recipe"), facts["recipe"]
     if not isinstance(old, dict) or not isinstance(before.get("step"), int):
-        raise snapshot.damaged(directory / snapshot.FILE_NAME, "it names no run")
+        path = snapshot.kept(directory)[0]
+        raise snapshot.damaged(path, "it names no run")
     wrong = [
         f"{key} was {old.get(key)} and is {value}"
         for key, value in new.items()

@@ -8,35 +8,57 @@ from typing import Any
 
 from k3.config import K3Config
 from k3.errors import ConfigError, RequestError
+from k3.train import schedule, stages
+from k3.train.stages import Stage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
     """Everything that a run needs; two equal recipes give the same weights.
 
-    Learning rates rise over `warmup` of the steps, stay, and fall linearly to zero
-    over the last `decay` of them. `workers` share a batch, each on one core.
+    A step reads `batch` rows of `tokens` tokens, which `mixture` fills: names of
+    k3.train.sources with their weights. `stages`, where there are any, say instead
+    how many and how long. `micro_batch` rows make one pass; `workers` share the
+    passes, each on one core. Learning rates follow `schedule` (k3.train.schedule);
+    `decay` is the trapezoid's. A step is skipped whose loss or gradient norm is not
+    finite or `spike` standard deviations above those of the last steps; `max_skipped`
+    in a row end the run. `mtp_weight` belongs to the loss of the MTP layer. `keep`
+    snapshots are kept. `qk_clip` and `balance*` are those of k3.train.masters and
+    k3.train.balance.
     """
 
     name: str
     config: K3Config
     num_ranks: int
     corpus: str = "stdlib"
+    mixture: tuple[tuple[str, float], ...] = (("text", 1.0),)
+    stages: tuple[Stage, ...] = ()
     seed: int = 0
     steps: int = 1000
     batch: int = 8
     tokens: int = 512
+    micro_batch: int = 1
+    mtp_weight: float = 0.3
+    optimizer: str = "muon"
+    qk_clip: float = 100.0
     learning_rate: float = 2e-3
-    warmup: float = 0.02
+    schedule: str = "cosine"
+    warmup: float = 0.01
     decay: float = 0.5
     weight_decay: float = 0.1
     beta1: float = 0.9
     beta2: float = 0.95
     clip: float = 1.0
+    spike: float = 6.0
+    max_skipped: int = 5
+    balance: str = "quantile"
+    balance_bins: int = 1000
+    balance_ema: float = 0.0
     bias_rate: float = 1e-3
     workers: int = 2
     log_steps: int = 20
     checkpoint_minutes: float = 3.0
+    keep: int = 2
     window: int = 512
 
     def __post_init__(self) -> None:
@@ -46,11 +68,7 @@ class Recipe:
             for key, rule, holds in _RULES
             if not holds(getattr(self, key))
         ]
-        if self.batch >= 1 and self.workers >= 1 and self.batch % self.workers:
-            wrong.append(
-                f"batch must be a multiple of workers: got {self.batch} for "
-                f"{self.workers} workers"
-            )
+        wrong += [found for found in [stages.check(self.stages)] if found]
         rows = self.num_ranks + 256
         if self.config.text.vocab_size != rows:
             wrong.append(
@@ -60,10 +78,20 @@ class Recipe:
         if wrong:
             raise ConfigError("; ".join(wrong))
 
+    def stage(self, step: int) -> Stage:
+        """How long and how many the rows of a 0-based step are."""
+        if self.stages:
+            return stages.at(self.stages, step, self.steps)
+        return Stage(fraction=1.0, tokens=self.tokens, batch=self.batch)
+
     def to_dict(self) -> dict[str, Any]:
         """Values that JSON can hold; the config as its config.json."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return values | {"config": self.config.to_dict()}
+        return values | {
+            "config": self.config.to_dict(),
+            "mixture": dict(self.mixture),
+            "stages": [str(stage) for stage in self.stages],
+        }
 
     def set(self, settings: Mapping[str, Any]) -> "Recipe":
         """Replace values by name, as text or as numbers; an unknown name is refused."""
@@ -75,14 +103,37 @@ class Recipe:
                     f"{', '.join(SETTINGS)}"
                 )
             kind = type(getattr(self, key))
+            read = _READ.get(key, kind)
             try:
-                values[key] = kind(str(value))
+                values[key] = read(str(value))
             except ValueError:
                 raise RequestError(
                     f"setting {key} must be of type {kind.__name__}: got {value!r}"
                 ) from None
         return dataclasses.replace(self, **values)
 
+
+def _shares(text: str) -> tuple[tuple[str, float], ...]:
+    """A mixture from text: NAME:WEIGHT, several with commas between them."""
+    found = []
+    for part in text.split(","):
+        name, colon, weight = part.partition(":")
+        try:
+            found.append((name.strip(), float(weight) if colon else 1.0))
+        except ValueError:
+            raise RequestError(
+                f"a mixture is NAME:WEIGHT, as in text:0.7,digits:0.3: got {part!r}"
+            ) from None
+    return tuple(found)
+
+
+def _is_mixture(shares: tuple[tuple[str, float], ...]) -> bool:
+    names = [name for name, _ in shares]
+    positive = all(0 < weight < math.inf for _, weight in shares)
+    return bool(names) and len(set(names)) == len(names) and positive
+
+
+_READ = {"mixture": _shares, "stages": stages.parse}
 
 SETTINGS = tuple(
     f.name
@@ -98,20 +149,32 @@ _BELOW_ONE = ("from 0 to below 1", lambda value: 0 <= value < 1)
 _RULES = [
     ("corpus", "stdlib", lambda value: value == "stdlib"),
     ("num_ranks", "at least 256", lambda value: value >= 256),
+    ("mixture", "names, each once and with a weight above 0", _is_mixture),
     ("seed", "from 0 to 2**63 - 1", lambda value: 0 <= value < 2**63),
     ("steps", *_POSITIVE),
     ("batch", *_POSITIVE),
-    ("tokens", *_POSITIVE),
+    ("tokens", "at least 2", lambda value: value >= 2),
+    ("micro_batch", *_POSITIVE),
+    ("mtp_weight", *_NOT_NEGATIVE),
+    ("optimizer", "muon or adamw", ("muon", "adamw").__contains__),
+    ("qk_clip", *_NOT_NEGATIVE),
     ("learning_rate", *_ABOVE_ZERO),
+    ("schedule", f"one of {', '.join(schedule.NAMES)}", schedule.NAMES.__contains__),
     ("warmup", *_FRACTION),
     ("decay", *_FRACTION),
     ("weight_decay", *_NOT_NEGATIVE),
     ("beta1", *_BELOW_ONE),
     ("beta2", *_BELOW_ONE),
     ("clip", *_ABOVE_ZERO),
+    ("spike", *_ABOVE_ZERO),
+    ("max_skipped", *_POSITIVE),
+    ("balance", "quantile, sign or none", ("quantile", "sign", "none").__contains__),
+    ("balance_bins", "at least 0", lambda value: value >= 0),
+    ("balance_ema", *_BELOW_ONE),
     ("bias_rate", *_NOT_NEGATIVE),
     ("workers", *_POSITIVE),
     ("log_steps", *_POSITIVE),
     ("checkpoint_minutes", *_ABOVE_ZERO),
+    ("keep", *_POSITIVE),
     ("window", "at least 2", lambda value: value >= 2),
 ]

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from k3.train.loop import Record, Report
+from k3.train.loop import Report
+from k3.train.trainer import Record
 
 FILE_NAME = "metrics.jsonl"
 
@@ -16,6 +17,8 @@ FILE_NAME = "metrics.jsonl"
 def line(record: Record) -> str:
     """One record as a line of text."""
     done, steps = int(record["step"]), int(record["steps"])
+    if "skipped" in record:
+        return f"step {done}/{steps} skipped ({record['skipped']})"
     left = int(record["seconds"] / done * (steps - done))
     return (
         f"step {done}/{steps} loss {record['loss']:.2f} (ema {record['ema']:.2f}) "

@@ -1,7 +1,10 @@
-"""Snapshots of a run: one safetensors file, written aside and renamed."""
+"""Snapshots of a run: safetensors files, written aside and renamed, several kept."""
 
 import json
 import os
+import re
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,43 +14,61 @@ from torch import Tensor
 
 from k3.errors import CheckpointError
 
-FILE_NAME = "training.safetensors"
-WRITING = f".{FILE_NAME}.writing"
+PATTERN = "training-*.safetensors"
+WRITING = ".training.safetensors.writing"
+_NAME = re.compile(r"training-(\d{8,})\.safetensors")
 
 
-def write(directory: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Replace the snapshot of a run folder; a reader sees the old one or the new.
+def path_of(directory: Path, step: int) -> Path:
+    """The file of the snapshot after so many steps."""
+    return directory / f"training-{step:08d}.safetensors"
 
-    The bytes are on the disk before the name is: also after a power cut.
+
+def kept(directory: Path) -> list[Path]:
+    """The snapshots of a run folder, those of the most steps first."""
+    found = [(int(m[1]), p) for p in directory.glob(PATTERN) if (m := _named(p))]
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def write(
+    directory: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any], keep: int = 1
+) -> None:
+    """Add the snapshot of `facts["step"]`, and of all before it leave `keep` in all.
+
+    A reader sees all of the file or none: the bytes, with their checksums, are on the
+    disk before the name is, also after a power cut.
     """
-    temporary = directory / WRITING
+    temporary, step = directory / WRITING, int(facts["step"])
     copies = {name: value.detach().contiguous() for name, value in tensors.items()}
-    save_file(copies, temporary, metadata={"facts": json.dumps(facts)})
+    sums = {name: _checksum(value) for name, value in copies.items()}
+    metadata = {"facts": json.dumps(facts), "crc32": json.dumps(sums)}
+    save_file(copies, temporary, metadata=metadata)
     _to_disk(temporary)
-    os.replace(temporary, directory / FILE_NAME)
+    os.replace(temporary, path_of(directory, step))
     _to_disk(directory)
+    older = [path for path in kept(directory) if _step(path) <= step]
+    for path in older[keep:]:
+        path.unlink(missing_ok=True)
 
 
 def read(directory: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors and facts of the snapshot in a run folder.
+    """Return the tensors and facts of the newest snapshot that is whole.
 
     Raises: CheckpointError where there is none, or none that is whole.
     """
-    path = directory / FILE_NAME
-    if not path.is_file():
+    paths = kept(directory)
+    if not paths:
         raise CheckpointError(
-            f"resuming needs {path}: got no such file; start without resume"
+            f"resuming needs {directory / PATTERN}: got no such file; start without "
+            "resume"
         )
-    try:
-        with safe_open(path, framework="pt") as file:
-            names = file.keys()
-            tensors = {name: file.get_tensor(name) for name in names}
-            facts = json.loads((file.metadata() or {})["facts"])
-    except (OSError, SafetensorError, KeyError, ValueError, RecursionError) as fault:
-        raise damaged(path, repr(fault)) from fault
-    if not isinstance(facts, dict):
-        raise damaged(path, f"its facts are {facts!r:.80}")
-    return tensors, facts
+    faults = []
+    for path in paths:
+        try:
+            return _read(path)
+        except CheckpointError as fault:
+            faults.append(fault)
+    raise faults[0]
 
 
 def damaged(path: Path, why: str) -> CheckpointError:
@@ -56,6 +77,38 @@ def damaged(path: Path, why: str) -> CheckpointError:
         f"resuming needs a whole snapshot: got {path} ({why:.200}); restore the file, "
         "or train again in another directory"
     )
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = file.keys()
+            tensors = {name: file.get_tensor(name) for name in names}
+            metadata = file.metadata() or {}
+            facts = json.loads(metadata["facts"])
+            sums = json.loads(metadata["crc32"])
+    except (OSError, SafetensorError, KeyError, ValueError, RecursionError) as fault:
+        raise damaged(path, repr(fault)) from fault
+    if not isinstance(facts, dict):
+        raise damaged(path, f"its facts are {facts!r:.80}")
+    if sums != {name: _checksum(value) for name, value in tensors.items()}:
+        raise damaged(path, "its bytes have other checksums than it names")
+    return tensors, facts
+
+
+def _checksum(tensor: Tensor) -> int:
+    """CRC-32 of the bytes."""
+    return zlib.crc32(tensor.numpy().tobytes() if tensor.numel() else b"")
+
+
+def _named(path: Path) -> "re.Match[str] | None":
+    return _NAME.fullmatch(path.name)
+
+
+def _step(path: Path) -> int:
+    found = _named(path)
+    assert found is not None, path
+    return int(found[1])
 
 
 def _to_disk(path: Path) -> None:

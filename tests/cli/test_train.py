@@ -20,7 +20,6 @@ def runs(monkeypatch):
             directory=str(out),
             steps=recipe.steps,
             tokens=recipe.steps * 2048,
-            tokens_in_epoch=100_000,
             seconds=9.6,
             total_seconds=31.2,
             bits_per_byte=2.25,

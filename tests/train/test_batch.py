@@ -1,10 +1,15 @@
-"""Loss and gradients do not depend on how a batch is shared."""
+"""Loss and gradients do not depend on how rows are shared, cut or packed."""
+
+import dataclasses
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from k3.data import packing
+from k3.data.examples import Example
 from k3.train import batch, pretrain, workers
+from k3.train.balance import Balance
 
 
 @pytest.fixture
@@ -19,52 +24,120 @@ def model(small):
     return model
 
 
+def document(length, seed, domain="text", unlearned=()):
+    ids = torch.randint(0, 300, (length,), generator=torch.manual_seed(seed))
+    learned = torch.ones(length, dtype=torch.bool)
+    learned[[0, *unlearned]] = False
+    return Example(ids=ids, learned=learned, domain=domain)
+
+
 @pytest.fixture
-def rows():
-    return torch.randint(0, 300, (3, 18), generator=torch.manual_seed(1))
+def documents():
+    return [
+        document(17, 1),
+        document(5, 2, "chat", unlearned=[1, 2]),
+        document(18, 3),
+        document(9, 4, "chat", unlearned=[8]),
+        document(3, 5),
+    ]
 
 
-def run(model, rows, num_workers):
+@pytest.fixture
+def rows(documents):
+    """Three rows of 24 tokens; the first two end in padding."""
+    names = ["text", "chat"]
+    first, second, third = documents[:2], documents[2:3], documents[3:]
+    third = [*third, document(12, 6)]
+    return [packing.pack(part, 24, 555, names) for part in (first, second, third)]
+
+
+def run(model, rows, num_workers=1, micro_batch=1, weight=0.0):
     parameters = [p for p in model.parameters() if p.requires_grad]
+    counts = batch.count(rows, mtp=bool(weight))
+    objective = batch.Objective(counts, Balance(model, "sign"), weight)
     with workers.pool(num_workers) as pool:
-        return batch.run(model, parameters, rows, pool, num_workers)
+        passes = batch.passes(rows, micro_batch)
+        return batch.run(model, parameters, passes, pool, objective)
 
 
-def test_one_worker_is_plain_cross_entropy(model, rows):
-    logits = model(rows[:, :-1])
-    loss = F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
-    found = run(model, rows, 1)
-    assert found.loss == pytest.approx(float(loss.detach()), rel=1e-6)
-    head = torch.autograd.grad(loss, model.language_model.lm_head.weight)[0]
-    torch.testing.assert_close(found.gradients[-1], head)
+def same(a, b):
+    return all(
+        x is y is None or torch.equal(x, y)
+        for x, y in zip(a.gradients, b.gradients, strict=True)
+    )
 
 
-def test_uneven_shares_give_the_same_mean(model, rows):
-    one, two = run(model, rows, 1), run(model, rows, 2)
-    assert two.loss == pytest.approx(one.loss, rel=1e-6)
-    assert torch.equal(one.loads, two.loads)
-    for a, b in zip(one.gradients, two.gradients, strict=True):
-        assert (a is None) == (b is None)
-        if a is not None:
-            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+def close(a, b):
+    for x, y in zip(a.gradients, b.gradients, strict=True):
+        assert (x is None) == (y is None)
+        if x is not None:
+            torch.testing.assert_close(x, y, rtol=1e-4, atol=1e-6)
 
 
-def test_the_same_shares_give_the_same_bits(model, rows):
-    one, two = run(model, rows, 2), run(model, rows, 2)
-    for a, b in zip(one.gradients, two.gradients, strict=True):
-        assert a is b is None or torch.equal(a, b)
+def alone(model, documents):
+    """Sum and number of losses of documents that never meet."""
+    total, number = 0, 0
+    for example in documents:
+        logits = model(example.ids[None])[0, :-1]
+        here = example.learned[1:]
+        total += F.cross_entropy(logits[here], example.ids[1:][here], reduction="sum")
+        number += int(here.sum())
+    return total, number
 
 
-def test_loads_count_every_choice(small, model, rows):
-    loads = run(model, rows, 2).loads
-    chosen = rows[:, 1:].numel() * small.config.text.num_experts_per_token
+def test_packed_rows_are_separate_documents(model, documents, rows):
+    total, number = alone(model, [*documents, document(12, 6)])
+    found = run(model, rows)
+    assert batch.count(rows).next == number
+    assert found.loss == pytest.approx(float(total.detach()) / number, rel=1e-5)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    wanted = torch.autograd.grad(total / number, parameters, allow_unused=True)
+    close(found, dataclasses.replace(found, gradients=list(wanted)))
+
+
+def test_accumulation_is_the_mean_over_tokens_not_over_passes(model, rows):
+    """Passes have 19, 17 and 18 learned targets: their means do not average."""
+    whole = run(model, rows, micro_batch=3)
+    for micro_batch in (1, 2):
+        found = run(model, rows, micro_batch=micro_batch)
+        assert found.loss == pytest.approx(whole.loss, rel=1e-6)
+        close(found, whole)
+        assert torch.equal(found.tally.counts, whole.tally.counts)
+
+
+def test_bits_do_not_depend_on_the_number_of_workers(model, rows):
+    one = run(model, rows)
+    for count in (2, 3):
+        assert same(one, run(model, rows, count))
+
+
+def test_what_is_not_learned_counts_exactly_nothing(model, rows):
+    first = run(model, rows)
+    changed = [
+        dataclasses.replace(row, targets=torch.where(row.learned, row.targets, 7))
+        for row in rows
+    ]
+    assert same(first, run(model, changed))
+
+
+def test_losses_of_domains_add_up(model, rows):
+    found = run(model, rows)
+    sums, counts = found.domains[:, 0], found.domains[:, 1]
+    assert counts[:2].tolist() == [16 + 17 + 2 + 11, 2 + 7]
+    assert counts.sum() == batch.count(rows).next
+    assert float(sums.sum() / counts.sum()) == pytest.approx(found.loss, rel=1e-6)
+
+
+def test_report_74_loads_count_every_choice_but_those_of_padding(small, model, rows):
+    loads = run(model, rows, 2).tally.loads
+    real = 17 + 5 + 18 + 9 + 3 + 12
     assert loads.shape == (4, 8)
-    assert (loads.sum(-1) == chosen).all()
+    assert (loads.sum(-1) == real * small.config.text.num_experts_per_token).all()
 
 
 def test_only_the_first_unused_retrieval_has_no_gradient(model, rows):
     named = [n for n, p in model.named_parameters() if p.requires_grad]
-    found = run(model, rows, 1).gradients
+    found = run(model, rows).gradients
     unused = {n for n, g in zip(named, found, strict=True) if g is None}
     prefix = "language_model.model.layers.0.self_attention_res"
     assert unused == {f"{prefix}_norm.weight", f"{prefix}_proj.weight"}

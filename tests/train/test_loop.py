@@ -10,22 +10,23 @@ import torch
 from k3.data import bpe
 from k3.data.tokenizer import Tokenizer
 from k3.errors import CheckpointError, RequestError
-from k3.train import balance, loop, pretrain, snapshot, stream
+from k3.train import loop, pretrain, progress, snapshot, sources
+from k3.train.balance import Balance
 
 
 @pytest.fixture
-def tokens(text):
+def data(small, text):
     tokenizer = Tokenizer(bpe.train([d.text for d in text.train], 300))
-    return stream.tokens(text.train, tokenizer)
+    return sources.mixture(small.mixture, text, tokenizer, small.seed)
 
 
-def test_loss_falls(small, tokens, tmp_path):
+def test_loss_falls(small, data, tmp_path):
     recipe = dataclasses.replace(
         small, steps=30, batch=4, log_steps=1, learning_rate=1e-2
     )
     records = []
     at = loop.run(
-        pretrain.fresh(small), tokens, recipe, tmp_path, facts={}, report=records.append
+        pretrain.fresh(small), data, recipe, tmp_path, facts={}, report=records.append
     )
     assert at.step == 30
     assert [record["step"] for record in records] == list(range(1, 31))
@@ -33,32 +34,34 @@ def test_loss_falls(small, tokens, tmp_path):
     assert records[0]["tokens_per_second"] > 0
 
 
-def test_numbers_that_are_not_finite_stop_the_run(small, tokens, tmp_path):
+def test_numbers_that_are_not_finite_stop_the_run(small, data, tmp_path):
     model = pretrain.fresh(small)
     with torch.no_grad():
         model.language_model.lm_head.weight[3] = torch.inf
-    with pytest.raises(RequestError, match="must be finite: got loss nan and norm"):
-        loop.run(model, tokens, small, tmp_path, facts={})
+    with pytest.raises(
+        RequestError, match=r"5 in a row .*step 5 \(not finite: loss nan"
+    ):
+        loop.run(model, data, small, tmp_path, facts={})
 
 
-def test_snapshots_are_written_on_the_way(small, tokens, tmp_path, monkeypatch):
+def test_snapshots_are_written_on_the_way(small, data, tmp_path, monkeypatch):
     written = []
     write = snapshot.write
 
-    def count(directory, tensors, facts):
+    def count(directory, tensors, facts, keep=1):
         written.append(facts["step"])
-        write(directory, tensors, facts)
+        write(directory, tensors, facts, keep)
 
     monkeypatch.setattr(snapshot, "write", count)
     recipe = dataclasses.replace(small, steps=3, checkpoint_minutes=1e-9)
-    loop.run(pretrain.fresh(small), tokens, recipe, tmp_path, facts={"a": 1})
+    loop.run(pretrain.fresh(small), data, recipe, tmp_path, facts={"a": 1})
     assert written == [0, 1, 2, 3, 3]
     assert snapshot.read(tmp_path)[1]["a"] == 1
 
 
-def whole(small, tokens, directory):
+def whole(small, data, directory):
     directory.mkdir()
-    loop.run(pretrain.fresh(small), tokens, small, directory, facts={})
+    loop.run(pretrain.fresh(small), data, small, directory, facts={})
     return snapshot.read(directory)[0]
 
 
@@ -71,12 +74,12 @@ def same(found, wanted):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("late", [False, True])
 def test_a_signal_inside_a_step_waits_for_its_end(
-    small, tokens, tmp_path, monkeypatch, number, late
+    small, data, tmp_path, monkeypatch, number, late
 ):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    update, calls = balance.update_, []
+    update, calls = Balance.update_, []
 
     def cut(*values):
         calls.append(1)
@@ -90,21 +93,21 @@ def test_a_signal_inside_a_step_waits_for_its_end(
     before = signal.signal(number, interrupt)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(balance, "update_", cut)
+            patch.setattr(Balance, "update_", cut)
             with pytest.raises(KeyboardInterrupt):
-                loop.run(pretrain.fresh(small), tokens, small, tmp_path, facts={})
+                loop.run(pretrain.fresh(small), data, small, tmp_path, facts={})
         assert signal.getsignal(number) is interrupt
     finally:
         signal.signal(number, before)
     assert snapshot.read(tmp_path)[1]["step"] == 3
-    loop.run(pretrain.fresh(small), tokens, small, tmp_path, facts={}, resume=True)
+    loop.run(pretrain.fresh(small), data, small, tmp_path, facts={}, resume=True)
     found = snapshot.read(tmp_path)[0]
-    assert same(found, whole(small, tokens, tmp_path / "whole"))
+    assert same(found, whole(small, data, tmp_path / "whole"))
 
 
 @pytest.mark.parametrize("minutes", [3.0, 1e-9])
-def test_half_a_step_is_in_no_snapshot(small, tokens, tmp_path, monkeypatch, minutes):
-    update, calls = balance.update_, []
+def test_half_a_step_is_in_no_snapshot(small, data, tmp_path, monkeypatch, minutes):
+    update, calls = Balance.update_, []
 
     def cut(*values):
         calls.append(1)
@@ -114,17 +117,17 @@ def test_half_a_step_is_in_no_snapshot(small, tokens, tmp_path, monkeypatch, min
 
     recipe = dataclasses.replace(small, checkpoint_minutes=minutes)
     with monkeypatch.context() as patch:
-        patch.setattr(balance, "update_", cut)
+        patch.setattr(Balance, "update_", cut)
         with pytest.raises(KeyboardInterrupt):
-            loop.run(pretrain.fresh(small), tokens, recipe, tmp_path, facts={})
+            loop.run(pretrain.fresh(small), data, recipe, tmp_path, facts={})
     assert snapshot.read(tmp_path)[1]["step"] == (0 if minutes > 1 else 2)
-    loop.run(pretrain.fresh(small), tokens, recipe, tmp_path, facts={}, resume=True)
+    loop.run(pretrain.fresh(small), data, recipe, tmp_path, facts={}, resume=True)
     found = snapshot.read(tmp_path)[0]
-    assert same(found, whole(small, tokens, tmp_path / "whole"))
+    assert same(found, whole(small, data, tmp_path / "whole"))
 
 
-def test_a_snapshot_of_another_model_is_refused(small, tokens, tmp_path):
-    facts = {"step": 2, "seconds": 1.0, "smooth": 3.0}
+def test_a_snapshot_of_another_model_is_refused(small, data, tmp_path):
+    facts = progress.facts(progress.Progress(step=2))
     snapshot.write(tmp_path, {"bias.0": torch.zeros(3)}, facts)
     with pytest.raises(CheckpointError, match=r"needs a whole snapshot: got .*weight"):
-        loop.run(pretrain.fresh(small), tokens, small, tmp_path, facts={}, resume=True)
+        loop.run(pretrain.fresh(small), data, small, tmp_path, facts={}, resume=True)

@@ -40,11 +40,11 @@ def test_a_setting_of_another_type_is_refused():
 
 def test_all_wrong_values_are_named_at_once():
     with pytest.raises(ConfigError) as caught:
-        recipes.tiny().set({"steps": 0, "warmup": 2, "batch": 3})
+        recipes.tiny().set({"steps": 0, "warmup": 2, "stages": "0.5:64:2"})
     message = str(caught.value)
     assert "steps must be at least 1: got 0" in message
     assert "warmup must be from 0 to 1: got 2.0" in message
-    assert "batch must be a multiple of workers: got 3 for 2 workers" in message
+    assert "fractions of stages must add up to 1: got 0.5" in message
 
 
 def test_vocabulary_is_ranks_and_specials():

@@ -43,7 +43,7 @@ def test_nothing_to_resume(tmp_path):
 @pytest.mark.parametrize("length", [0, 5, 8, 60, -1])
 def test_a_cut_snapshot_is_refused(tmp_path, length):
     snapshot.write(tmp_path, {"a": torch.ones(20)}, {"step": 1})
-    path = tmp_path / snapshot.FILE_NAME
+    path = snapshot.path_of(tmp_path, 1)
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(CheckpointError, match=r"a whole snapshot: got .*restore the"):
         snapshot.read(tmp_path)
@@ -51,11 +51,19 @@ def test_a_cut_snapshot_is_refused(tmp_path, length):
 
 @pytest.mark.parametrize(
     "metadata",
-    [None, {"other": "x"}, {"facts": "{"}, {"facts": "[1]"}, {"facts": "[" * 10**5}],
-    ids=["none", "other", "cut", "list", "deep"],
+    [
+        None,
+        {"other": "x"},
+        {"facts": "{"},
+        {"facts": "[1]", "crc32": "{}"},
+        {"facts": "[" * 10**5},
+        {"facts": "{}"},
+        {"facts": "{}", "crc32": '{"a": 7}'},
+    ],
+    ids=["none", "other", "cut", "list", "deep", "no sums", "other sums"],
 )
 def test_a_snapshot_without_its_facts_is_refused(tmp_path, metadata):
-    save_file({"a": torch.ones(2)}, tmp_path / snapshot.FILE_NAME, metadata=metadata)
+    save_file({"a": torch.ones(2)}, snapshot.path_of(tmp_path, 3), metadata=metadata)
     with pytest.raises(CheckpointError, match="needs a whole snapshot: got "):
         snapshot.read(tmp_path)
 
@@ -70,3 +78,32 @@ def test_the_bytes_reach_the_disk_before_the_name(tmp_path, monkeypatch):
     snapshot.write(tmp_path, {}, {"step": 0})
     assert order == ["disk", "name", "disk"]
     assert snapshot.read(tmp_path) == ({}, {"step": 0})
+
+
+def test_so_many_are_kept_and_the_newest_is_read(tmp_path):
+    for step in (0, 3, 12, 7_000_000_000):
+        snapshot.write(tmp_path, {"a": torch.tensor([step])}, {"step": step}, keep=2)
+    names = [path.name for path in snapshot.kept(tmp_path)]
+    assert names == ["training-7000000000.safetensors", "training-00000012.safetensors"]
+    assert snapshot.read(tmp_path)[1] == {"step": 7_000_000_000}
+
+
+def test_the_newest_whole_one_is_read_and_is_kept(tmp_path):
+    """What a damaged file of later steps says is overwritten when they come again."""
+    for step in (2, 4, 6):
+        snapshot.write(tmp_path, {"a": torch.ones(9)}, {"step": step}, keep=3)
+    for step in (4, 6):
+        path = snapshot.path_of(tmp_path, step)
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+    assert snapshot.read(tmp_path)[1] == {"step": 2}
+    snapshot.write(tmp_path, {}, {"step": 3}, keep=1)
+    assert snapshot.read(tmp_path)[1] == {"step": 3}
+    assert not snapshot.path_of(tmp_path, 2).exists()
+
+
+def test_other_files_are_no_snapshots(tmp_path):
+    for name in ("training-1.safetensors", "training-00000001x.safetensors"):
+        (tmp_path / name).touch()
+    assert snapshot.kept(tmp_path) == []
