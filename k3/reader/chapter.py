@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import resources
+from itertools import groupby
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -51,6 +52,7 @@ class Chapter:
     summary: str
     section: str = ""
     order: int = 0
+    part: str = ""
     parts: tuple[Claim | Prose, ...] = field(default=())
 
     @property
@@ -69,6 +71,15 @@ def chapters() -> tuple[Chapter, ...]:
     )
     found = [parse(each.name, each.read_text(encoding="utf-8")) for each in files]
     return tuple(sorted(found, key=lambda each: (each.order, each.file)))
+
+
+def by_part() -> tuple[tuple[str, tuple[tuple[int, Chapter], ...]], ...]:
+    """(part of the book, its chapters with their numbers) in order."""
+    numbered = enumerate(chapters(), 1)
+    return tuple(
+        (part, tuple(group))
+        for part, group in groupby(numbered, key=lambda each: each[1].part)
+    )
 
 
 def parse(file: str, text: str) -> Chapter:

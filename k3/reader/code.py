@@ -4,19 +4,41 @@ import html
 import re
 from functools import cache
 
-from pygments import highlight
-from pygments.formatters.html import HtmlFormatter
 from pygments.lexers.python import PythonLexer
+from pygments.token import STANDARD_TYPES
 
 from k3.reader.source import Source
 
+_WORDS = ("k", "kn", "kd", "kc", "ow", "nf", "nc", "nb", "bp", "nd")
+_VALUES = ("s1", "s2", "sd", "sa", "si", "se", "c", "c1", "mi", "mf")
+COLOURED = {*_WORDS, *_VALUES}
 _EQUATIONS = re.compile(r"\bEq\. ([\d, and-]+)")
 
 
 @cache
 def highlighted(text: str) -> str:
-    """Python as HTML spans of Pygments' short classes."""
-    return str(highlight(text, PythonLexer(), HtmlFormatter(nowrap=True)))
+    """Python as HTML: a block for each line, so that a long one wraps below its indent.
+
+    Spans have Pygments' short classes, as far as reader.css has a colour for them.
+    """
+    lines = [""]
+    for kind, value in PythonLexer(stripnl=False, ensurenl=False).get_tokens(text):
+        name = STANDARD_TYPES[kind]
+        first, *others = (_span(part, name) for part in value.split("\n"))
+        lines[-1] += first
+        lines += others
+    indents = (len(line) - len(line.lstrip(" ")) for line in text.split("\n"))
+    return "".join(
+        f'<span class="i{indent // 2}">{line}\n</span>'
+        for indent, line in zip(indents, lines, strict=True)
+    )
+
+
+def _span(text: str, name: str) -> str:
+    shown = html.escape(text, quote=False)
+    if name not in COLOURED or not text:
+        return shown
+    return f'<span class="{name}">{shown}</span>'
 
 
 def block(found: Source, *, label: str, opened: bool = True) -> str:

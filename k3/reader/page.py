@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from k3.reader.chapter import chapters
+from k3.reader.chapter import Chapter, by_part
 
 CURRENT = ' aria-current="page"'
 SCRIPTS = ("reader.js", "search.js")
@@ -91,16 +91,20 @@ role="combobox" aria-expanded="false" aria-controls="found" aria-autocomplete="l
 
 
 def _contents(here: str) -> str:
-    rows = [
-        (each.slug, f"<b>{number}</b>{html.escape(each.title)}")
-        for number, each in enumerate(chapters(), 1)
-    ]
     pages = [(path, html.escape(title)) for path, title in PAGES]
     return (
         '<details class="contents" open><summary>Contents</summary>'
-        f'<ol class="numbered">{_links(rows, here)}</ol>'
-        f'<ul class="pages">{_links(pages, here)}</ul></details>'
+        f"{''.join(_part(name, listed, here) for name, listed in by_part())}"
+        f'<p>More</p><ul class="pages">{_links(pages, here)}</ul></details>'
     )
+
+
+def _part(name: str, listed: Sequence[tuple[int, Chapter]], here: str) -> str:
+    rows = [
+        (each.slug, f"<b>{number}</b>{html.escape(each.title)}")
+        for number, each in listed
+    ]
+    return f"<p>{html.escape(name)}</p><ol>{_links(rows, here)}</ol>"
 
 
 def _links(rows: Sequence[tuple[str, str]], here: str) -> str:

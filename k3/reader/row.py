@@ -8,6 +8,8 @@ from k3.reader import code, live, markdown, source, status, theorems
 from k3.reader.chapter import Claim
 
 REPORT = "https://arxiv.org/pdf/2607.24653"
+# Of one claim's code that stands open.
+MOST_LINES = 44
 
 
 def show(claim: Claim) -> str:
@@ -55,17 +57,28 @@ def _status(claim: Claim) -> str:
 
 
 def _code(claim: Claim) -> str:
-    spec = [_shown(_block, name, _label(name)) for name in claim.code]
-    runs = [_shown(_block, name, "runs") for name in claim.runs]
-    return "".join(spec + runs)
+    lines, shown = 0, []
+    for name in claim.code:
+        # The first stands open; what follows, as long as it is no wall of code.
+        opened = lines == 0 or lines + _lines(name) <= MOST_LINES
+        lines += _lines(name)
+        shown.append(_shown(_block, name, _label(name), opened))
+    return "".join(shown + [_shown(_block, name, "runs", False) for name in claim.runs])
+
+
+def _lines(name: str) -> int:
+    try:
+        return source.find(name).text.count("\n") + 1
+    except K3Error:
+        return 0
 
 
 def _label(name: str) -> str:
     return "equation" if name.startswith("k3.spec.") else "code"
 
 
-def _block(name: str, label: str) -> str:
-    return code.block(source.find(name), label=label, opened=label != "runs")
+def _block(name: str, label: str, opened: bool) -> str:
+    return code.block(source.find(name), label=label, opened=opened)
 
 
 def _theorems(claim: Claim) -> str:
@@ -79,7 +92,7 @@ def _live(claim: Claim) -> str:
     return f'<div class="live">{parts}</div>' if parts else ""
 
 
-def _shown(show: Callable[..., str], *given: str) -> str:
+def _shown(show: Callable[..., str], *given: object) -> str:
     """What `show` makes, or why it cannot: `k3 read --check` fails then too."""
     try:
         return show(*given)

@@ -1,7 +1,9 @@
-"""The site over HTTP, with `/api/eval` that runs a figure's equations in Python."""
+"""The site over HTTP. `/api/eval` runs a figure's equations in Python, `/api/trace` the
+shipped model on a text of the reader's own."""
 
 import asyncio
 import mimetypes
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -27,6 +29,7 @@ def pages() -> ASGIApp:
     """
     routes = [
         Route("/api/eval", evaluate, methods=["POST"]),
+        Route("/api/trace", trace, methods=["POST"]),
         Route("/{path:path}", file, methods=["GET", "POST", "PUT", "DELETE"]),
     ]
     return GZipMiddleware(Router(routes), minimum_size=1000)
@@ -79,8 +82,28 @@ async def evaluate(request: Request) -> Response:
 
     if name not in widgets.names() or not isinstance(state, dict):
         return _refused(f"there is no widget {str(name)[:80]}", 404)
+    return await _answer(widgets.evaluate, name, state)
+
+
+async def trace(request: Request) -> Response:
+    """{"text": ...} to what the shipped model keeps and chooses, token by token."""
+    body = await request.body()
+    if len(body) > MOST_BYTES:
+        return _refused(f"a text has at most {MOST_BYTES:,} bytes", 413)
     try:
-        return JSONResponse(await asyncio.to_thread(widgets.evaluate, name, state))
+        text: Any = (await request.json())["text"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        text = None
+    if not isinstance(text, str):
+        return _refused('/api/trace takes {"text": "..."}', 400)
+    from k3.reader.widgets import trace as traced
+
+    return await _answer(traced.own, text)
+
+
+async def _answer(work: Callable[..., Any], *given: Any) -> Response:
+    try:
+        return JSONResponse(await asyncio.to_thread(work, *given))
     except K3Error as error:
         return _refused(str(error), 400)
 

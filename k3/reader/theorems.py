@@ -7,11 +7,13 @@ is stale.
 
 import html
 import json
+import re
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from k3.errors import ConfigError
+from k3.reader import markdown, source, statement
 
 REBUILD = "k3 prove --all --json | python tools/reader/receipts.py"
 LEVELS = {
@@ -19,6 +21,8 @@ LEVELS = {
     "KS": "kernel, and ground steps on which z3 and cvc5 agree",
     "N": "normal form of graphs",
 }
+
+_FALSE = re.compile(r"(.*?): (.*) is false: (.*)", re.S)
 
 
 @cache
@@ -57,23 +61,44 @@ def show(name: str) -> str:
     how = LEVELS.get(found["level"], "not proved since it changed")
     return f"""<details class="theorem"><summary><span class="label">theorem</span>
 <code>{html.escape(name)}</code><span class="level" title="{how}">{level}</span>
-<span class="words">{html.escape(found["words"])}</span></summary>
-<pre class="statement" tabindex="0">{html.escape(found["statement"])}</pre>
+<span class="words">{markdown.inline(found["words"])}</span></summary>
+{statement.show(found["statement"])}
 <dl>
 <dt>Scope</dt><dd>{html.escape(found["scope"])}</dd>
-<dt>Level {level}</dt><dd>{how}</dd>
+<dt>Held by</dt><dd>level {level}: {how}</dd>
 <dt>Axioms</dt><dd>{html.escape(", ".join(found["axioms"]) or "none")}</dd>
-<dt>Proof</dt><dd>{found["steps"]:,} kernel steps;
+<dt>Proof</dt><dd>{found["steps"]:,} kernel steps{_place(name)};
 <code>k3 prove {html.escape(name)}</code> proves it again</dd>
 </dl>
 {_mutants(found["mutants"])}</details>"""
+
+
+def _place(name: str) -> str:
+    path = f"k3/proof/{name.partition('.')[0]}.py"
+    there = (source.ROOT / path).is_file()
+    return f", <code>{html.escape(path)}</code>" if there else ""
 
 
 def _mutants(found: dict[str, str]) -> str:
     if not found:
         return ""
     rows = "".join(
-        f"<li><b>{html.escape(wrong)}</b> <span>{html.escape(why)}</span></li>"
+        f"<li><b>{html.escape(wrong)}</b>{_refuted(why)}</li>"
         for wrong, why in found.items()
     )
-    return f'<p class="wrong">Refuted variants</p><ul class="mutants">{rows}</ul>'
+    return (
+        '<p class="wrong">Wrong variants, each refuted with numbers</p>'
+        f'<ul class="mutants">{rows}</ul>'
+    )
+
+
+def _refuted(why: str) -> str:
+    """What a variant says, the inputs at which it fails, and both values there."""
+    parts = _FALSE.match(why)
+    if parts is None:
+        return f"<span>{html.escape(why)}</span>"
+    inputs, says, values = parts.groups()
+    return (
+        f'<span class="says">{statement.formula(says, ())}</span>'
+        f"<span>fails at {html.escape(inputs)}: {html.escape(values)}</span>"
+    )

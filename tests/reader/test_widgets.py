@@ -8,6 +8,7 @@ import pytest
 
 from k3.errors import RequestError
 from k3.reader import widgets
+from k3.reader.widgets import control
 from k3.reader.widgets import widget as one
 from k3.spec import mx
 
@@ -45,7 +46,7 @@ def test_graph_equations_and_copied_python_agree(name):
         assert graph.keys() == python.keys() >= found.names.keys()
         assert max(far(graph[key], python[key]) for key in python) < 1e-12, state
         with np.errstate(all="ignore"):
-            again = {key: one.plain(x) for key, x in copied(**state).items()}
+            again = {key: control.plain(x) for key, x in copied(**state).items()}
         assert again == python
 
 

@@ -6,7 +6,8 @@ from k3.graph import balance as graph
 from k3.graph import primitives as p
 from k3.graph.compare import at_least
 from k3.graph.term import Block
-from k3.reader.widgets.widget import Control, Widget
+from k3.reader.widgets.control import Control
+from k3.reader.widgets.widget import Widget
 from k3.spec import balance
 
 
@@ -50,14 +51,16 @@ QUANTILE = Widget(
         Control(
             name="margins",
             value=[0.9, 0.7, 0.5, 0.5, 0.5, 0.2, 0.0, -0.3],
-            label="margins s − α of 8 tokens",
+            label="margins s − α, one a token",
             kind="array",
             low=-1.0,
             high=1.0,
             step=0.1,
+            least=1,
+            most=16,
         ),
         Control(
-            name="target", value=3.0, label="target mk/n", low=0.0, high=8.0, step=0.5
+            name="target", value=3.0, label="target mk/n", low=0.0, high=16.0, step=0.5
         ),
         Control(
             name="theta", value=0.5, label="threshold θ", low=-1.0, high=1.0, step=0.05

@@ -4,7 +4,8 @@ from k3.graph import cache as graph
 from k3.graph import primitives as p
 from k3.graph.compare import at_least, entry
 from k3.graph.term import Block, spread
-from k3.reader.widgets.widget import Control, Widget
+from k3.reader.widgets.control import Control
+from k3.reader.widgets.widget import Widget
 from k3.spec import cache
 
 PAGE = 6144

@@ -4,7 +4,8 @@ The planner is a loop of integer choices, so the page looks its plans up: a tabl
 states of the two controls, made at build time by k3.spec.experts.
 """
 
-from k3.reader.widgets.widget import Control, Widget
+from k3.reader.widgets.control import Control
+from k3.reader.widgets.widget import Widget
 from k3.spec import experts
 
 PATTERNS = (

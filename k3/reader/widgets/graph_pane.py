@@ -6,6 +6,7 @@ without it the drawing and the table stand.
 
 import html
 import json
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,8 @@ from k3.graph import catalogue, draw
 from k3.graph.dims import show_shape
 from k3.graph.term import Block, Term
 from k3.reader.widgets import layout, registry
-from k3.reader.widgets.widget import plain, slim
+from k3.reader.widgets.control import plain
+from k3.reader.widgets.widget import slim
 
 # A theorem of k3.proof about the value under a label.
 LEMMAS = {
@@ -108,51 +110,56 @@ def svg(block: Block, name: str) -> str:
     """The drawing; nodes are focusable and carry their number."""
     placed = layout.lay_out(block)
     outputs = {id(term): key for key, term in block.outputs.items()}
-    above = layout.operands(block.nodes)
-    edges = [
-        _edge(placed.places[a], placed.places[i], show_shape(block.nodes[a].shape))
-        for i, args in enumerate(above)
-        for a in args
-    ]
-    nodes = [
-        _node(i, node, placed.places[i], outputs) for i, node in enumerate(block.nodes)
-    ]
+    places = placed.places
+    edges = [_edge(places[a], between, places[i]) for a, i, between in placed.edges]
+    read = dict.fromkeys(a for a, _, _ in placed.edges)
+    shapes = [_shape(places[a], show_shape(block.nodes[a].shape)) for a in read]
+    nodes = [_node(i, node, places[i], outputs) for i, node in enumerate(block.nodes)]
     return (
         f'<div class="k3-plot" tabindex="0" role="region" '
         f'aria-label="Drawing of {html.escape(name)}">'
         f'<svg class="k3-graph" viewBox="0 0 {placed.width:g} {placed.height:g}" '
         f'width="{placed.width:g}" height="{placed.height:g}" role="group" '
         f'aria-label="{html.escape(name)}, {len(nodes)} nodes">'
-        f'<g class="edges" aria-hidden="true">{"".join(edges)}</g>'
+        f'<g class="edges" aria-hidden="true">{"".join(edges)}{"".join(shapes)}</g>'
         f"{''.join(nodes)}</svg></div>"
     )
 
 
-def _edge(start: tuple[float, float], end: tuple[float, float], shape: str) -> str:
-    half = layout.HEIGHT / 2
-    (x, y), (u, v) = (start[0], start[1] + half), (end[0], end[1] - half)
-    bend = (y + v) / 2
-    where = ((x + 3 * u) / 4, v - 12)
-    return (
-        f'<path d="M{x:g} {y:g}C{x:g} {bend:g} {u:g} {bend:g} {u:g} {v:g}"/>'
-        f'<text x="{where[0]:g}" y="{where[1]:g}">{html.escape(shape)}</text>'
-    )
-
-
-def _node(
-    i: int, node: Term, place: tuple[float, float], outputs: dict[int, str]
+def _edge(
+    start: layout.Point, between: Sequence[layout.Point], end: layout.Point
 ) -> str:
+    """Curves from layer to layer, straight down beside the nodes that it passes."""
+    half = layout.HEIGHT / 2
+    x, y = start[0], start[1] + half
+    path = f"M{x:.0f} {y:g}"
+    for u, v in (*between, end):
+        bend = (y + v - half) / 2
+        path += f"C{x:.0f} {bend:g} {u:.0f} {bend:g} {u:.0f} {v - half:g}"
+        x, y = u, v + half
+        path += f"V{y:g}" if (u, v) != end else ""
+    return f'<path d="{path}"/>'
+
+
+def _shape(place: layout.Point, shape: str) -> str:
+    """What every edge from a node carries, once, where they start."""
+    x, y = place[0] + 5, place[1] + layout.HEIGHT / 2 + 12
+    return f'<text x="{x:.0f}" y="{y:g}">{html.escape(shape)}</text>'
+
+
+def _node(i: int, node: Term, place: layout.Point, outputs: dict[int, str]) -> str:
     name, shape = name_of(node, outputs), show_shape(node.shape)
     kind = "input" if node.op == "input" else "out" if id(node) in outputs else ""
     says = f"{name} {node.op} {shape}"
-    x, y = place[0] - layout.WIDTH / 2, place[1] - layout.HEIGHT / 2
+    middle = f"{place[0]:.0f}"
+    x, y = round(place[0]) - layout.WIDTH / 2, place[1] - layout.HEIGHT / 2
     return (
         f'<g class="node {kind}" data-node="{i}" role="button" '
         f'tabindex="{0 if i == 0 else -1}" aria-label="{html.escape(says)}">'
         f'<rect x="{x:g}" y="{y:g}" width="{layout.WIDTH}" height="{layout.HEIGHT}" '
-        f'rx="7"/><text aria-hidden="true" x="{place[0]:g}" y="{place[1] - 2:g}">'
+        f'rx="7"/><text aria-hidden="true" x="{middle}" y="{place[1] - 2:g}">'
         f"{html.escape(_cut(name))}</text> "
-        f'<text class="op" aria-hidden="true" x="{place[0]:g}" y="{place[1] + 13:g}">'
+        f'<text class="op" aria-hidden="true" x="{middle}" y="{place[1] + 13:g}">'
         f"{html.escape(node.op)}</text></g>"
     )
 

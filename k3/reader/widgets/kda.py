@@ -9,7 +9,8 @@ from k3.graph import kda as graph
 from k3.graph import primitives as p
 from k3.graph.inputs import RELEASED, Numbers
 from k3.graph.term import Block, let
-from k3.reader.widgets.widget import Control, Widget
+from k3.reader.widgets.control import Control
+from k3.reader.widgets.widget import Widget
 from k3.spec import kda, norm
 
 FLOORS = {"K3, floor -5": RELEASED, "Kimi-Linear, no floor": Numbers(floor=None)}

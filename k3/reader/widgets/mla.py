@@ -5,7 +5,8 @@ from k3.config.published import published
 from k3.graph import cache as graph
 from k3.graph.inputs import Inputs
 from k3.graph.term import Block, let
-from k3.reader.widgets.widget import Control, Widget
+from k3.reader.widgets.control import Control
+from k3.reader.widgets.widget import Widget
 
 _TEXT = K3Config.from_dict(published()).text
 RELEASED = {

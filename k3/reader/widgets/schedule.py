@@ -5,7 +5,8 @@ from k3.graph import primitives as p
 from k3.graph import schedule as graph
 from k3.graph.compare import entry
 from k3.graph.term import Block
-from k3.reader.widgets.widget import Control, Widget
+from k3.reader.widgets.control import Control
+from k3.reader.widgets.widget import Widget
 from k3.spec import attn_res
 
 

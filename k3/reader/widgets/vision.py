@@ -9,7 +9,8 @@ from k3.graph import primitives as p
 from k3.graph import steps, vision
 from k3.graph.dims import Dim, times
 from k3.graph.term import Block, Term
-from k3.reader.widgets.widget import Control, Widget
+from k3.reader.widgets.control import Control
+from k3.reader.widgets.widget import Widget
 from k3.spec import vision as tower
 
 _WIDTH = published()["vision_config"]["vt_hidden_size"]

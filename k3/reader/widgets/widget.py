@@ -7,12 +7,11 @@ that calls the equations of k3.spec; its source is what "copy as Python" prints,
 
 import inspect
 import json
-import math
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -20,28 +19,10 @@ from k3.errors import RequestError
 from k3.graph import evaluate as run_graph
 from k3.graph import json_form
 from k3.graph.term import Block
+from k3.reader.widgets import control
+from k3.reader.widgets.control import Control, plain
 
-Kind = Literal["number", "integer", "size", "array", "flags", "choice"]
 State = dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Control:
-    """What a reader sets. A size is a dimension of the graph, a choice picks a graph.
-
-    array and flags are lists, or lists of lists, of one shape; flags hold 0 and 1.
-    """
-
-    name: str
-    value: Any
-    label: str
-    kind: Kind = "number"
-    low: float = 0.0
-    high: float = 1.0
-    step: float = 0.01
-    options: tuple[str, ...] = ()
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +40,10 @@ class Widget:
     sizes: Mapping[str, int] = field(default_factory=dict)
     # An algorithm that is no graph: its outputs by state, made by `python` at build.
     table: bool = False
+    # Outputs of all states in order, recorded before: the build runs no model.
+    kept: Callable[[], Sequence[State]] | None = None
+    # Where a served page gets a table for inputs of the reader's own.
+    asks: str = ""
     # Output or label of the graph to what the page calls it.
     names: Mapping[str, str] = field(default_factory=dict)
     # What the drawing needs besides: rows of text, thresholds to mark.
@@ -84,61 +69,23 @@ def accept(widget: Widget, state: Mapping[str, Any]) -> State:
             f"{widget.name} has no control {', '.join(unknown)}; it has "
             f"{', '.join(known)}"
         )
-    return {c.name: _accept(c, state.get(c.name, c.value)) for c in widget.controls}
-
-
-def _accept(control: Control, value: Any) -> Any:
-    if control.kind == "choice":
-        if value in control.options:
-            return value
-        wanted = f"one of {', '.join(control.options)}"
-    elif not _same_shape(value, control.value):
-        wanted = f"numbers of the shape of {json.dumps(control.value)}"
-    elif all(control.low <= x <= control.high for x in _flat(value)):
-        return value
-    else:
-        wanted = f"between {control.low:g} and {control.high:g}"
-    came = json.dumps(value)[:80] if _plain(value) else type(value).__name__
-    raise RequestError(f"{control.name} must be {wanted}: got {came}; change it")
-
-
-def _plain(value: Any) -> bool:
-    return isinstance(value, str | int | float | list | None)
-
-
-def _same_shape(value: Any, like: Any) -> bool:
-    if isinstance(like, list):
-        return (
-            isinstance(value, list)
-            and len(value) == len(like)
-            and all(_same_shape(v, item) for v, item in zip(value, like, strict=True))
-        )
-    whole = isinstance(like, int)
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-        return False
-    return math.isfinite(value)
-
-
-def _flat(value: Any) -> Iterator[float]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
+    return {
+        c.name: control.accept(c, state.get(c.name, c.value)) for c in widget.controls
+    }
 
 
 def bind(widget: Widget, state: State) -> tuple[dict[str, Any], dict[str, int]]:
     """Arrays by input name, and sizes by dimension, of a state."""
     env = {name: np.asarray(value) for name, value in widget.fixed.items()}
     sizes = dict(widget.sizes)
-    for control in widget.controls:
-        value = state[control.name]
-        if control.kind == "size":
-            sizes[control.name] = value
-        elif control.kind == "integer":
-            env[control.name] = np.asarray(value, dtype=np.int64)
-        elif control.kind != "choice":
-            env[control.name] = np.asarray(value, dtype=float)
+    for each in widget.controls:
+        value = state[each.name]
+        if each.kind == "size":
+            sizes[each.name] = value
+        elif each.kind == "integer":
+            env[each.name] = np.asarray(value, dtype=np.int64)
+        elif each.kind != "choice":
+            env[each.name] = np.asarray(value, dtype=float)
     return env, sizes
 
 
@@ -164,7 +111,8 @@ def tabulate(widget: Widget) -> dict[str, dict[str, Any]]:
     ranges = [_range(c) for c in widget.controls]
     names = [c.name for c in widget.controls]
     states = [dict(zip(names, values, strict=True)) for values in product(*ranges)]
-    return {key(widget, s): through_python(widget, s) for s in states}
+    kept = widget.kept() if widget.kept else (through_python(widget, s) for s in states)
+    return {key(widget, s): found for s, found in zip(states, kept, strict=True)}
 
 
 def _range(control: Control) -> Sequence[Any]:
@@ -178,18 +126,6 @@ def through_python(widget: Widget, state: State) -> dict[str, Any]:
     with np.errstate(all="ignore"):
         found = widget.python(**state)
     return {name: plain(value) for name, value in found.items()}
-
-
-def plain(value: Any) -> Any:
-    """Arrays and numpy scalars as lists and numbers."""
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, int):
-        return int(value)
-    # JSON has no NaN: what is not defined is null.
-    return float(value) if math.isfinite(value) else None
 
 
 def code(widget: Widget) -> str:
@@ -224,11 +160,12 @@ def export(widget: Widget) -> dict[str, Any]:
         "name": widget.name,
         "title": widget.title,
         "says": widget.says,
-        "controls": [_export(c) for c in widget.controls],
+        "controls": [control.export(c) for c in widget.controls],
         "graphs": {k: slim(make()) for k, make in widget.graphs.items()},
         "variant": widget.variant,
         "sizes": dict(widget.sizes),
         "table": tabulate(widget) if widget.table else None,
+        "asks": widget.asks,
         "fixed": {k: plain(v) for k, v in widget.fixed.items()},
         "names": dict(widget.names),
         "extra": dict(widget.extra),
@@ -250,30 +187,7 @@ def _slim(node: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "label": node["label"]} if node["label"] else kept
 
 
-def _export(control: Control) -> dict[str, Any]:
-    return {k: v for k, v in asdict(control).items() if v != ()}
-
-
 def draw(widget: Widget, rng: np.random.Generator) -> State:
     """A random state: every second one on the steps, where ties happen."""
     on_step = bool(rng.integers(2))
-    return {c.name: _draw(c, rng, on_step) for c in widget.controls}
-
-
-def _draw(control: Control, rng: np.random.Generator, on_step: bool) -> Any:
-    if control.kind == "choice":
-        return str(rng.choice(control.options))
-    shape = np.shape(control.value)
-    whole = all(isinstance(x, int) for x in _flat(control.value))
-    if whole:
-        step = max(1, round(control.step))
-        steps = round((control.high - control.low) / step)
-        return plain(round(control.low) + step * rng.integers(0, steps + 1, size=shape))
-    span = control.high - control.low
-    if on_step:
-        count = round(span / control.step)
-        values = control.low + control.step * rng.integers(0, count + 1, size=shape)
-        values = np.minimum(values, control.high)
-    else:
-        values = control.low + span * rng.random(size=shape)
-    return plain(values)
+    return {c.name: control.draw(c, rng, on_step) for c in widget.controls}

@@ -2,7 +2,13 @@
 
 import {brief, s} from "./dom.js";
 
-const [W, H, L, B, T, R] = [520, 250, 46, 30, 12, 14];
+const [H, L, B, T, R] = [250, 46, 30, 12, 14];
+let W = 520;
+
+/** Charts are as wide as their place, so that their words keep their size. */
+export const fit = (pixels) => {
+  W = Math.round(Math.min(640, Math.max(280, pixels || 520)));
+};
 
 const line = (x, y) => (points) => points
   .filter(([, b]) => Number.isFinite(b))
@@ -10,7 +16,7 @@ const line = (x, y) => (points) => points
 
 /** Values at which the axis has ticks: about four, on 1, 2 or 5 times a power of ten. */
 function ticks([low, high]) {
-  const raw = (high - low) / 4;
+  const raw = (high - low) / (W < 400 ? 3 : 4);
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((m) => m >= raw);
   const out = [];

@@ -7,7 +7,7 @@ const clamp = (x, {low, high}) => Math.min(high, Math.max(low, x));
 /** The control as HTML; `set` takes its new value. `sync` shows a value from elsewhere. */
 export function control(spec, id, set) {
   const make = {choice, flags, number, size: number, array: grid, integer: grid}[spec.kind];
-  return make(spec, id, set);
+  return (spec.most ? growing : make)(spec, id, set);
 }
 
 const whole = (spec) => (Array.isArray(spec.value) ? spec.value.flat() : [spec.value])
@@ -62,6 +62,34 @@ function grid(spec, id, set) {
     sync: (value) => {
       now = (deep ? value : [value]).map((row) => [...row]);
       boxes.forEach((row, i) => row.forEach((b, j) => (b.value = tidy(now[i][j]))));
+    },
+  };
+}
+
+/** A list to which numbers are added and from which they are removed, at its end. */
+function growing(spec, id, set) {
+  let now = [...spec.value];
+  const place = h("div", {class: "k3-many"});
+  const take = (i) => (event) => {
+    const x = event.target.valueAsNumber;
+    if (Number.isFinite(x)) set(now.map((old, j) => (j === i ? clamp(x, spec) : old)));
+  };
+  const box = (i) => h("input", {
+    type: "number", min: spec.low, max: spec.high, step: "any", "aria-label": `${spec.label}, ${i + 1}`,
+    onkeydown: (event) => nudge(event, spec), onchange: take(i),
+  });
+  const more = h("button", {type: "button", onclick: () => set([...now, now[now.length - 1]])}, "Add one");
+  const less = h("button", {type: "button", onclick: () => set(now.slice(0, -1))}, "Remove one");
+  return {
+    node: h("fieldset", {class: "k3-grid"}, h("legend", {}, spec.label), place,
+      h("div", {class: "k3-actions"}, more, less)),
+    sync: (value) => {
+      now = [...value];
+      while (place.children.length > now.length) place.lastChild.remove();
+      while (place.children.length < now.length) place.append(box(place.children.length));
+      now.forEach((x, i) => (place.children[i].value = tidy(x)));
+      more.disabled = now.length >= spec.most;
+      less.disabled = now.length <= spec.least;
     },
   };
 }

@@ -34,7 +34,7 @@ export function brief(x) {
 export const rows = (value) => (Array.isArray(value[0]) ? value : [value]);
 
 /** Numbers as a table whose cells are also shaded by size; signs are written. */
-export function matrix(value, {caption, rowNames = [], columnNames = [], hot = false}) {
+export function matrix(value, {caption, rowNames = [], columnNames = [], hot = false, say = brief}) {
   const table = rows(value);
   const top = Math.max(1e-9, ...table.flat().map((x) => Math.abs(x ?? 0)));
   const head = columnNames.length
@@ -46,7 +46,7 @@ export function matrix(value, {caption, rowNames = [], columnNames = [], hot = f
     row.map((x) => h("td", {
       style: `--heat:${Math.round((Math.abs(x ?? 0) / top) * 42)}%`,
       class: x < 0 ? "minus" : "plus",
-    }, brief(x)))));
+    }, say(x)))));
   return h("table", {class: `k3-matrix${hot ? " hot" : ""}`},
     h("caption", {}, caption), ...head, h("tbody", {}, ...body));
 }
@@ -55,15 +55,15 @@ export function matrix(value, {caption, rowNames = [], columnNames = [], hot = f
 export function bars(items, {caption, top}) {
   const most = top ?? Math.max(1e-9, ...items.map(({value}) => Math.abs(value ?? 0)));
   return h("table", {class: "k3-bars"}, h("caption", {}, caption), h("tbody", {},
-    ...items.map(({name, value, note = "", mark = false}) =>
+    ...items.map(({name, value, text, note = "", mark = false}) =>
       h("tr", {class: mark ? "mark" : ""},
         h("th", {scope: "row"}, name),
         h("td", {class: "bar"}, h("span", {
           style: `width:${Math.min(100, (Math.abs(value ?? 0) / most) * 100)}%`,
           class: value < 0 ? "minus" : "plus",
         })),
-        h("td", {class: "number"}, brief(value)),
-        h("td", {class: "note"}, note)))));
+        h("td", {class: "number"}, text ?? brief(value)),
+        note ? h("td", {class: "note"}, note) : []))));
 }
 
 /** Boxes in a row, each with a sign, a name and a state in words. */

@@ -1,9 +1,11 @@
 // <k3-widget>: data inline, controls, a figure, numbers, and what one does with them.
 
+import {fit} from "./chart.js";
 import {control} from "./controls.js";
 import {h, matrix, show} from "./dom.js";
 import {FIGURES} from "./figures.js";
-import {address, difference, evaluate, fromAddress, python, start} from "./model.js";
+import {address, difference, evaluate, fromAddress, post, python, start} from "./model.js";
+import {ownText} from "./own-text.js";
 
 export class K3Widget extends HTMLElement {
   connectedCallback() {
@@ -16,11 +18,14 @@ export class K3Widget extends HTMLElement {
     this.update();
     this.follow = () => this.arrive();
     window.addEventListener("hashchange", this.follow);
+    this.sizes = new ResizeObserver(() => this.figure.clientWidth !== this.width && this.draw());
+    this.sizes.observe(this.figure);
     if (fromAddress(this.data, location.hash)) this.scrollIntoView();
   }
 
   disconnectedCallback() {
     window.removeEventListener("hashchange", this.follow);
+    this.sizes?.disconnect();
   }
 
   arrive() {
@@ -31,13 +36,17 @@ export class K3Widget extends HTMLElement {
     this.scrollIntoView();
   }
 
+  /** What a reader sets, anew where the inputs are others. */
+  inputs() {
+    const make = (spec) => control(spec, `${this.id}-${spec.name}`, (value) => this.set({[spec.name]: value}));
+    this.controls = Object.fromEntries(this.data.controls.map((spec) => [spec.name, make(spec)]));
+    this.form.replaceChildren(...Object.values(this.controls).map((c) => c.node));
+  }
+
   build() {
     const {data} = this;
     const id = `${this.id}-title`;
-    this.controls = {};
-    for (const spec of data.controls) {
-      this.controls[spec.name] = control(spec, `${this.id}-${spec.name}`, (value) => this.set({[spec.name]: value}));
-    }
+    const served = document.documentElement.dataset.served !== undefined;
     // It may scroll on a narrow screen, so that keys must reach it.
     const reach = (what) => ({tabindex: 0, role: "group", "aria-label": `${what} of ${data.title}`});
     this.figure = h("div", {class: "k3-figure", ...reach("Figure")});
@@ -46,19 +55,19 @@ export class K3Widget extends HTMLElement {
     this.table = h("div", {class: "k3-tables", ...reach("Tables")});
     this.status = h("p", {class: "k3-status", role: "status"});
     const details = h("details", {}, h("summary", {}, "All numbers as tables"), this.table);
+    this.form = h("form", {class: "k3-controls", "aria-label": `Inputs of ${data.title}`, onsubmit: (e) => e.preventDefault()});
+    this.inputs();
     this.querySelector(".k3-start")?.remove();
     this.append(h("section", {class: "k3-card", "aria-labelledby": id},
       h("header", {}, h("h4", {id}, data.title), h("p", {}, data.says)),
+      served && data.asks ? ownText(this) : [],
       h("div", {class: "k3-body"},
-        h("div", {class: "k3-shown"}, this.figure, this.numbers, this.spoken),
-        h("form", {class: "k3-controls", "aria-label": `Inputs of ${data.title}`, onsubmit: (e) => e.preventDefault()},
-          ...Object.values(this.controls).map((c) => c.node))),
-      details, this.actions(), this.status));
+        h("div", {class: "k3-shown"}, this.figure, this.numbers, this.spoken), this.form),
+      details, this.actions(served), this.status));
   }
 
-  actions() {
+  actions(served) {
     const button = (text, onclick) => h("button", {type: "button", onclick}, text);
-    const served = document.documentElement.dataset.served !== undefined;
     return h("div", {class: "k3-actions"},
       button("Reset", () => this.reset()),
       button("Copy link", () => this.link()),
@@ -101,15 +110,9 @@ export class K3Widget extends HTMLElement {
   async ask() {
     this.status.textContent = "Asking Python …";
     try {
-      const answer = await fetch("api/eval", {
-        method: "POST",
-        headers: {"content-type": "application/json"},
-        body: JSON.stringify({widget: this.data.name, state: this.state}),
-      });
-      const found = await answer.json();
-      if (!answer.ok) throw new Error(found.error);
+      const found = await (this.again?.() ?? post("api/eval", {widget: this.data.name, state: this.state}));
       const far = difference(this.outputs, found);
-      this.status.textContent = `Python (k3.spec): ${summary(this.data, found)}. Largest difference ${far.toExponential(1)}.`;
+      this.status.textContent = `Python: ${summary(this.data, found)}. Largest difference ${far.toExponential(1)}.`;
     } catch (error) {
       this.status.textContent = `Python did not answer: ${error.message}`;
     }
@@ -120,13 +123,20 @@ export class K3Widget extends HTMLElement {
     this.outputs = evaluate(data, state);
     for (const [name, {sync}] of Object.entries(this.controls)) sync(state[name]);
     this.status.textContent = "";
-    const name = document.activeElement?.closest?.(".k3-figure") === this.figure
-      ? document.activeElement.getAttribute("aria-label") : null;
-    this.figure.replaceChildren(...[FIGURES[data.name]?.(this) ?? []].flat());
-    if (name) this.figure.querySelector(`[aria-label="${CSS.escape(name)}"]`)?.focus();
+    this.draw();
     this.list();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => (this.spoken.textContent = summary(data, this.outputs)), 500);
+  }
+
+  /** The figure at the width of its place; a handle in use keeps the focus. */
+  draw() {
+    this.width = this.figure.clientWidth;
+    fit(this.width - 6);
+    const name = document.activeElement?.closest?.(".k3-figure") === this.figure
+      ? document.activeElement.getAttribute("aria-label") : null;
+    this.figure.replaceChildren(...[FIGURES[this.data.name]?.(this) ?? []].flat());
+    if (name) this.figure.querySelector(`[aria-label="${CSS.escape(name)}"]`)?.focus();
   }
 
   list() {

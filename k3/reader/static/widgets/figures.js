@@ -151,18 +151,20 @@ function stages({outputs: {patches, merged, width}, state: {medium, t, h2, w2}})
 }
 
 function trace({outputs: {memory, cached, depth, experts}, data: {extra}, state}) {
+  const most = Math.max(...memory);
   return [
     boxes(extra.tokens.map((text, i) => ({
-      sign: text.trim(), name: i < state.token ? "read" : "to come", kind: i < state.token ? "on" : "off",
+      sign: text.trim() || "␣", name: i < state.token ? "read" : "to come", kind: i < state.token ? "on" : "off",
     })), {caption: `${state.token} of ${extra.tokens.length} tokens read`}),
-    bars(memory.map((value, i) => ({
-      name: extra.layers[i], value, mark: cached[i] > 0,
-      note: cached[i] ? `${cached[i]} cache rows` : "memory, always 4 heads of 32 × 32",
-    })), {caption: "KDA: size of the memory (Frobenius norm). MLA: rows that grow"}),
-    matrix(depth, {caption: "Depth weights of each layer's first mix",
-      rowNames: extra.layers, columnNames: extra.sources}),
-    matrix(experts, {caption: "Experts chosen (1 = yes), by sparse layer",
-      rowNames: extra.sparse, columnNames: experts[0].map((_, e) => `${e + 1}`)}),
+    h("div", {class: "k3-row k3-panels"},
+      bars(memory.map((value, i) => (cached[i]
+        ? {name: extra.layers[i], value: (cached[i] / extra.tokens.length) * most, text: `${cached[i]} rows`, mark: true}
+        : {name: extra.layers[i], value})),
+      {caption: "State: size of a KDA memory, which never grows in bytes; rows of an MLA cache", top: most}),
+      matrix(depth, {caption: "Depth weights of each layer's first mix", say: (x) => (x ? x.toFixed(2) : ""),
+        rowNames: extra.layers, columnNames: extra.sources.map((name, i) => (i ? `${i + 1}` : "embedding"))}),
+      matrix(experts, {caption: "Experts chosen, by sparse layer", say: (x) => (x ? "✓" : ""),
+        rowNames: extra.sparse, columnNames: experts[0].map((_, e) => `${e + 1}`)})),
   ];
 }
 

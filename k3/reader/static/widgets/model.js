@@ -54,17 +54,22 @@ function parse(control, text) {
   try {
     const value = JSON.parse(text);
     const inside = [value].flat(2).every((x) => Number.isFinite(x) && x >= control.low && x <= control.high);
-    return inside && same(shape(value), shape(control.value)) ? value : undefined;
+    return inside && fits(control, value) ? value : undefined;
   } catch {
     return undefined;
   }
 }
 
+/** A list that may grow is of any length within its limits. */
+const fits = (control, value) => (control.most
+  ? same(shape(value), shape(value).map(() => 0)) && value.length >= control.least && value.length <= control.most
+  : same(shape(value), shape(control.value)));
+
 const shape = (value) => (Array.isArray(value) ? value.map(shape) : 0);
 
 /** Python that gives these numbers. JSON literals are Python literals here. */
 export function python(data, state) {
-  const given = Object.entries(state).map(([name, value]) => `    ${name}=${JSON.stringify(value)},`);
+  const given = Object.entries({...state, ...data.given}).map(([name, value]) => `    ${name}=${JSON.stringify(value)},`);
   return `${data.code}\n\nprint(${data.call}(\n${given.join("\n")}\n))\n`;
 }
 
@@ -83,4 +88,16 @@ export function difference(ours, theirs) {
     });
   }
   return worst;
+}
+
+/** What the server answers; its refusal is an error. */
+export async function post(path, body) {
+  const answer = await fetch(path, {
+    method: "POST",
+    headers: {"content-type": "application/json"},
+    body: JSON.stringify(body),
+  });
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error);
+  return found;
 }

@@ -24,8 +24,8 @@ export function update(widget) {
   return [
     h("div", {class: "k3-steps"},
       button("Previous step", step - 1, step === 0),
-      h("span", {}, h("b", {}, `${step + 1}. ${STEPS[step][0]}. `), STEPS[step][1]),
-      button("Next step", step + 1, step === 3)),
+      button("Next step", step + 1, step === 3),
+      h("span", {}, h("b", {}, `${step + 1} of 4, ${STEPS[step][0]}. `), STEPS[step][1])),
     h("div", {class: "k3-row"},
       matrix(S, {caption: "memory S"}),
       part(o.decayed, "decayed", 0),

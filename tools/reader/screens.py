@@ -1,0 +1,64 @@
+"""Pictures of pages, to be looked at: python tools/reader/screens.py FOLDER [PAGE ...].
+
+Each page at 1200 and 390 pixels, light and dark, whole and as the first view, and as it
+would be printed. Needs Debian's Chromium (tools/chromium.sh).
+"""
+
+import shutil
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvicorn
+from playwright.sync_api import Browser, sync_playwright
+
+from k3.reader import serve
+from k3.serve.openai import server
+
+PAGES = (
+    *("index", "status", "chat", "calculator"),
+    *("transformer", "kda", "mla", "attn-res", "quantile-balancing", "decoder", "mx"),
+)
+SIZES = ((1200, "light"), (1200, "dark"), (390, "light"), (390, "dark"))
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+def main() -> None:
+    """Serve the reader, and write a picture of each page in each circumstance."""
+    folder, pages = Path(sys.argv[1]), sys.argv[2:] or PAGES
+    folder.mkdir(parents=True, exist_ok=True)
+    listening = server.listen("127.0.0.1", 0)
+    config = uvicorn.Config(serve.app(), log_level="error", lifespan="off")
+    running = uvicorn.Server(config)
+    threading.Thread(target=running.run, kwargs={"sockets": [listening]}).start()
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    try:
+        with sync_playwright() as driver:
+            path = shutil.which("chromium")
+            browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+            shoot(browser, address, pages, folder)
+    finally:
+        running.should_exit = True
+
+
+def shoot(browser: Browser, address: str, pages: Sequence[str], folder: Path) -> None:
+    """The pictures of some pages."""
+    for width, scheme in SIZES:
+        size = {"width": width, "height": 900}
+        context = browser.new_context(viewport=size, color_scheme=scheme)
+        context.set_default_timeout(120_000)
+        tab = context.new_page()
+        for name in pages:
+            tab.goto(f"{address}/{name}.html", wait_until="load")
+            tab.wait_for_timeout(300)
+            kind = f"{name}-{width}-{scheme}"
+            tab.screenshot(path=folder / f"{kind}-first.png")
+            tab.screenshot(path=folder / f"{kind}.png", full_page=True)
+            if (width, scheme) == (1200, "light"):
+                tab.pdf(path=folder / f"{name}.pdf", format="A4")
+        context.close()
+
+
+if __name__ == "__main__":
+    main()
