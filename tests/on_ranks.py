@@ -17,7 +17,7 @@ PRELOAD = (
     "k3.parallel.fsdp",
     "k3.train.masters",
 )
-SECONDS = 120
+SECONDS = 600
 
 
 class Group:

@@ -1,8 +1,10 @@
 """Named intermediate values of a forward pass, for whoever asked to see them."""
 
+from collections.abc import MutableMapping
+
 from torch import Tensor
 
-Taps = dict[str, Tensor]
+Taps = MutableMapping[str, Tensor]
 
 
 def record(taps: Taps | None, name: str, value: Tensor) -> None:
