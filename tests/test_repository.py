@@ -29,6 +29,7 @@ PUBLIC = {
     ],
     "k3.checkpoint": [],
     "k3.data": ["Tokenizer"],
+    "k3.data.corpora": ["Corpus", "Document", "is_heldout", "join", "stdlib"],
     "k3.data.xtml": [
         "PROBLEMS",
         "CallArguments",

@@ -5,7 +5,7 @@ import platform
 import pytest
 
 from k3.data import corpora
-from k3.data.corpora import Corpus, Document
+from k3.data.corpora import Corpus, Document, document, python
 
 SOURCE = b'''
 """Module."""
@@ -34,12 +34,12 @@ def corpus():
 
 def paragraphs(documents):
     found = (" ".join(p.split()) for d in documents for p in d.text.split("\n\n"))
-    return [p for p in found if len(p.encode()) >= corpora.PARAGRAPH_MIN_BYTES]
+    return [p for p in found if len(p.encode()) >= document.PARAGRAPH_MIN_BYTES]
 
 
 def test_docstrings_come_in_source_order_cleaned():
     want = ["Module.", "Class A.\n\n    indented\nat the margin", "Method f."]
-    assert corpora.docstrings(SOURCE) == want
+    assert python.docstrings(SOURCE) == want
 
 
 def test_stdlib_is_two_megabytes_of_named_documents(corpus):
