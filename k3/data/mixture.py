@@ -27,7 +27,9 @@ MISFITS = 3
 class Source(Protocol):
     """Examples by number, any number: the same number gives the same example."""
 
-    domain: str
+    @property
+    def domain(self) -> str:
+        """What its tokens count as when losses are reported."""
 
     def example(self, index: int) -> Example:
         """The example of a number, of which it is a pure function."""
@@ -37,7 +39,9 @@ class Source(Protocol):
 class RowSource(Protocol):
     """A source that fills rows itself: one pass over what it has, nothing left out."""
 
-    domain: str
+    @property
+    def domain(self) -> str:
+        """What its tokens count as when losses are reported."""
 
     def row(self, index: int, tokens: int) -> Sequence[Example]:
         """Examples of `tokens` tokens at most, a pure function of both numbers."""

@@ -17,6 +17,7 @@ from k3.data.mixture import Mixture
 from k3.data.tokenizer import Tokenizer
 from k3.errors import CheckpointError, RequestError
 from k3.model import Model
+from k3.model.mtp import MTP
 from k3.train import baselines, card, evaluate, loop, report, snapshot, sources, start
 from k3.train.progress import Progress
 from k3.train.recipe import Recipe
@@ -108,6 +109,12 @@ def fresh(recipe: Recipe) -> Model:
     """Return the model before its first step, fp32 with dense experts."""
     model = Model(recipe.config, dtype=torch.float32).init_weights(recipe.seed)
     start.from_embedding_(model)
+    language = model.language_model
+    for layer in language.model.layers:
+        if isinstance(layer, MTP):
+            # One vocabulary, as in DeepSeek-V3; the file holds it twice.
+            layer.embed_tokens.weight = language.model.embed_tokens.weight
+            layer.shared_head.head.weight = language.lm_head.weight
     return model
 
 
@@ -201,6 +208,7 @@ def _tokenizer(
 ) -> Tokenizer:
     """Learn the vocabulary from the training text, or read it back."""
     if not known:
-        texts = [document.text for document in corpus.train]
+        names = [name for name, _ in recipe.mixture]
+        texts = sources.texts(names, corpus)
         Tokenizer(bpe.train(texts, recipe.num_ranks)).save(directory)
     return Tokenizer.load(directory)

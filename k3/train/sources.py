@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from k3.data import tasks
 from k3.data.corpora import Corpus
 from k3.data.mixture import AnySource, Mixture
 from k3.data.tokenizer import Tokenizer
@@ -16,7 +17,11 @@ def text(corpus: Corpus, tokenizer: Tokenizer, seed: int) -> stream.Text:
     return stream.Text(stream.tokens(corpus.train, tokenizer), seed)
 
 
-SOURCES: dict[str, Make] = {"text": text}
+def _task(name: str) -> Make:
+    return lambda corpus, tokenizer, seed: tasks.named(name, tokenizer)
+
+
+SOURCES: dict[str, Make] = {"text": text} | {name: _task(name) for name in tasks.DRAWS}
 """Each from the corpus, the tokenizer and the seed of the run."""
 
 
@@ -41,6 +46,12 @@ def mixture(
         )
 
     return rows
+
+
+def texts(names: Iterable[str], corpus: Corpus) -> list[str]:
+    """What the vocabulary is learned from: the corpus, and some of what tasks write."""
+    written = tasks.texts(name for name in names if name in tasks.DRAWS)
+    return [document.text for document in corpus.train] + written
 
 
 def check(names: Iterable[str]) -> None:
