@@ -19,6 +19,7 @@ RECIPE_KEYS = (
     "optimizer",
     "qk_clip",
     "learning_rate",
+    "adamw_rate",
     "schedule",
     "warmup",
     "decay",

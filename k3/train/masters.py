@@ -18,6 +18,7 @@ from k3.kernels import mx
 from k3.model import Model
 from k3.model.experts import Experts
 from k3.train import matrices
+from k3.train.matrices import Cut
 from k3.train.muon import Muon
 from k3.train.qk_clip import QKClip
 
@@ -32,7 +33,8 @@ class Masters:
 
     With "muon" AdamW moves what is not a matrix of `matrices.cuts`, else all.
     `qk_clip` is the largest logit of an MLA head before its weights are scaled down,
-    0 for no limit; the model's passes are watched for it.
+    0 for no limit; the model's passes are watched for it. `adamw_rate` is AdamW's
+    learning rate beside Muon, as a part of Muon's.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Masters:
         weight_decay: float,
         optimizer: str = "adamw",
         qk_clip: float = 0.0,
+        adamw_rate: float = 1.0,
     ) -> None:
         if optimizer not in OPTIMIZERS:
             raise RequestError(
@@ -50,18 +53,39 @@ class Masters:
             )
         named = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.parameters: dict[str, nn.Parameter] = named
+        self.held = {n: self._piece(p).detach() for n, p in named.items()}
         self.weights = {
-            n: nn.Parameter(p.detach().clone().contiguous()) for n, p in named.items()
+            n: nn.Parameter(p.clone().contiguous()) for n, p in self.held.items()
         }
         self._rounding = {n: _rounding(model, n) for n in named}
         cuts = matrices.cuts(model) if optimizer == "muon" else {}
-        held = {n: self.weights[n] for n in cuts}
-        self.muon = Muon(held, cuts, decay=weight_decay)
+        self.muon = self._muon(cuts, weight_decay)
         self.optimizer = self._adamw(betas, weight_decay)
+        self.adamw_rate = adamw_rate if optimizer == "muon" else 1.0
         self.qk_clip = QKClip(model, qk_clip) if qk_clip else None
         self.clipped_heads = 0
         self._padding = model.config.pad_token_id
         self.write()
+
+    def _piece(self, parameter: nn.Parameter) -> Tensor:
+        """Return what of a parameter is held here, sharing its memory."""
+        return parameter
+
+    def _muon(self, cuts: dict[str, Cut], weight_decay: float) -> Muon:
+        return Muon({n: self.weights[n] for n in cuts}, cuts, decay=weight_decay)
+
+    def _norm(self) -> Tensor:
+        """Return the norm of all gradients."""
+        found = [w.grad for w in self.weights.values() if w.grad is not None]
+        return nn.utils.get_total_norm(found)
+
+    def _largest(self) -> dict[str, Tensor]:
+        """Return the largest logits of the step's passes, by MLA layer and head."""
+        return self.qk_clip.largest() if self.qk_clip else {}
+
+    def _first_row(self, name: str) -> int:
+        """Return which row of a parameter is the first one here."""
+        return 0
 
     def _adamw(
         self, betas: tuple[float, float], weight_decay: float
@@ -93,19 +117,21 @@ class Masters:
         """
         for weight, gradient in zip(self.weights.values(), gradients, strict=True):
             weight.grad = gradient
-        norm = nn.utils.clip_grad_norm_(self.weights.values(), clip)
-        largest = self.qk_clip.largest() if self.qk_clip else {}
+        norm = self._norm()
+        nn.utils.clip_grads_with_norm_(self.weights.values(), clip, norm)
+        largest = self._largest()
         if not accept(float(norm)):
             self._clear()
             return float(norm)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * self.adamw_rate
         found = {n: self.weights[n].grad for n in self.muon.weights}
         self.muon.step(found, rate, pool)
         self.optimizer.step()
         self._clear()
         if self.qk_clip:
-            self.clipped_heads = self.qk_clip.scale_(self.weights, largest)
+            first = {name: self._first_row(name) for name in self.weights}
+            self.clipped_heads = self.qk_clip.scale_(self.weights, largest, first)
         self.write()
         return float(norm)
 
@@ -118,9 +144,10 @@ class Masters:
         """Round the master weights into the model."""
         for name, weight in self.weights.items():
             if name.endswith("embed_tokens.weight") and self._padding is not None:
-                weight[self._padding] = 0
-            rounding = self._rounding[name]
-            self.parameters[name].copy_(rounding(weight))
+                row = self._padding - self._first_row(name)
+                if 0 <= row < len(weight):
+                    weight[row] = 0
+            self.held[name].copy_(self._rounding[name](weight))
 
     def state(self) -> dict[str, Tensor]:
         """Return master weights and moments by name, to be saved."""

@@ -23,8 +23,8 @@ class Recipe:
     `decay` is the trapezoid's. A step is skipped whose loss or gradient norm is not
     finite or `spike` standard deviations above those of the last steps; `max_skipped`
     in a row end the run. `mtp_weight` belongs to the loss of the MTP layer. `keep`
-    snapshots are kept. `qk_clip` and `balance*` are those of k3.train.masters and
-    k3.train.balance.
+    snapshots are kept. `qk_clip`, `adamw_rate` and `balance*` are those of
+    k3.train.masters and k3.train.balance.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Recipe:
     optimizer: str = "muon"
     qk_clip: float = 100.0
     learning_rate: float = 2e-3
+    adamw_rate: float = 1.0
     schedule: str = "cosine"
     warmup: float = 0.01
     decay: float = 0.5
@@ -159,6 +160,7 @@ _RULES = [
     ("optimizer", "muon or adamw", ("muon", "adamw").__contains__),
     ("qk_clip", *_NOT_NEGATIVE),
     ("learning_rate", *_ABOVE_ZERO),
+    ("adamw_rate", *_ABOVE_ZERO),
     ("schedule", f"one of {', '.join(schedule.NAMES)}", schedule.NAMES.__contains__),
     ("warmup", *_FRACTION),
     ("decay", *_FRACTION),

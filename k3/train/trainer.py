@@ -46,6 +46,7 @@ class Trainer:
             weight_decay=recipe.weight_decay,
             optimizer=recipe.optimizer,
             qk_clip=recipe.qk_clip,
+            adamw_rate=recipe.adamw_rate,
         )
         biases = Balance(
             model,

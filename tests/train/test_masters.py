@@ -104,3 +104,21 @@ def test_state_restores_weights_and_moments(small, model, optimizer):
 def test_an_unknown_optimizer_is_refused(model):
     with pytest.raises(RequestError, match="one of muon, adamw: got 'sgd'"):
         Masters(model, betas=(0.9, 0.95), weight_decay=0.1, optimizer="sgd")
+
+
+@pytest.mark.parametrize(("optimizer", "part"), [("muon", 0.25), ("adamw", 1.0)])
+def test_adamw_beside_muon_has_a_rate_of_its_own(model, optimizer, part):
+    def moved(rate):
+        masters = Masters(
+            model,
+            betas=(0.9, 0.95),
+            weight_decay=0.0,
+            optimizer=optimizer,
+            adamw_rate=rate,
+        )
+        name = "language_model.lm_head.weight"
+        before = masters.weights[name].detach().clone()
+        masters.step(gradients(masters), 1e-2, 1.0)
+        return masters.weights[name].detach() - before
+
+    assert torch.allclose(moved(0.25), part * moved(1.0), atol=1e-7)
