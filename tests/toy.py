@@ -5,6 +5,7 @@ from functools import cache
 
 from k3 import recipes
 from k3.config import K3Config
+from k3.data.corpora import Corpus, Document
 from k3.train.recipe import Recipe
 
 SMALL = {
@@ -32,6 +33,8 @@ LINEAR = {
     "num_heads": 3,
 }
 
+WORDS = "The assert statement is a way to insert debugging checks into a program. "
+
 
 def config() -> K3Config:
     data = recipes.tiny().config.to_dict()
@@ -57,4 +60,22 @@ def recipe() -> Recipe:
         learning_rate=2.5e-3,
         log_steps=2,
         window=96,
+    )
+
+
+def corpus() -> Corpus:
+    """One sentence, with numbers in it, in ten documents and one that is held out."""
+    lines = [f"{WORDS}Line {i} of {i % 7} names {i * i}.\n" for i in range(120)]
+    train = [
+        Document(name=f"d{i}", text="".join(lines[i : i + 10]))
+        for i in range(0, 100, 10)
+    ]
+    kept = [Document(name="kept", text="".join(lines[100:]))]
+    return Corpus(
+        name="stdlib",
+        source="sentences",
+        licence="PSF-2.0",
+        version="3.11.0",
+        train=tuple(train),
+        heldout=tuple(kept),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from k3.errors import CheckpointError
@@ -42,7 +42,8 @@ def write(
     copies = {name: value.detach().contiguous() for name, value in tensors.items()}
     sums = {name: _checksum(value) for name, value in copies.items()}
     metadata = {"facts": json.dumps(facts), "crc32": json.dumps(sums)}
-    save_file(copies, temporary, metadata=metadata)
+    # save_file would leave a file of a random name where it is killed.
+    temporary.write_bytes(save(copies, metadata=metadata))
     _to_disk(temporary)
     os.replace(temporary, path_of(directory, step))
     _to_disk(directory)
@@ -65,7 +66,7 @@ def read(directory: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     faults = []
     for path in paths:
         try:
-            return _read(path)
+            return read_file(path)
         except CheckpointError as fault:
             faults.append(fault)
     raise faults[0]
@@ -79,7 +80,8 @@ def damaged(path: Path, why: str) -> CheckpointError:
     )
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and facts of one snapshot. Raises: CheckpointError."""
     try:
         with safe_open(path, framework="pt") as file:
             names = file.keys()

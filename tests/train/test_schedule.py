@@ -1,4 +1,6 @@
-"""The learning rate rises, stays and falls to zero."""
+"""The learning rate rises, stays or not, and falls to zero."""
+
+import math
 
 import pytest
 
@@ -20,3 +22,34 @@ def test_first_and_last_step_move(warmup, decay):
 
 def test_one_step():
     assert schedule.trapezoid(0, 1, 0.02, 0.5) == 1
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("name", schedule.NAMES)
+def test_no_rate_is_zero_or_above_one(steps, name):
+    for step in range(steps):
+        assert 0 < schedule.factor(name, step, steps, 0.5, 0.5) <= 1
+
+
+def test_a_name_chooses_the_schedule():
+    assert schedule.factor("trapezoid", 8, 10, 0.2, 0.5) == pytest.approx(0.4)
+    assert schedule.factor("cosine", 8, 10, 0.2, 0.5) == schedule.cosine(8, 10, 0.2)
+
+
+def test_one_percent_is_linear_then_cosine():
+    found = [schedule.cosine(step, 1000, 0.01) for step in range(1000)]
+    assert found[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
+    assert found[9] == max(found) == 1
+    middle = 9 + (1000 - 9) / 2
+    assert schedule.cosine(math.floor(middle), 1000, 0.01) == pytest.approx(
+        0.5, abs=1e-3
+    )
+    assert found[-1] == pytest.approx((math.pi / 2 / 991) ** 2, rel=1e-3)
+    assert all(a > b for a, b in zip(found[9:], found[10:], strict=False))
+
+
+@pytest.mark.parametrize("warmup", [0.0, 0.004, 0.5, 1.0])
+def test_any_warmup_begins_above_zero_and_reaches_one(warmup):
+    found = [schedule.cosine(step, 7, warmup) for step in range(7)]
+    assert max(found) == 1
+    assert min(found) > 0

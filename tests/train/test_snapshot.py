@@ -1,6 +1,7 @@
 """A snapshot is whole or the one before."""
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,13 +24,16 @@ def test_round_trip(tmp_path):
 def test_a_write_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
     snapshot.write(tmp_path, {"a": torch.ones(2)}, {"step": 1})
 
-    def cut(tensors, path, metadata):
-        path.write_bytes(b"half")
+    def cut(path, data):
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
         raise OSError("disk full")
 
-    monkeypatch.setattr(snapshot, "save_file", cut)
+    monkeypatch.setattr(Path, "write_bytes", cut)
     with pytest.raises(OSError, match="disk full"):
         snapshot.write(tmp_path, {"a": torch.zeros(2)}, {"step": 2})
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {snapshot.WRITING, snapshot.path_of(tmp_path, 1).name}
     tensors, facts = snapshot.read(tmp_path)
     assert facts == {"step": 1}
     assert tensors["a"].all()
