@@ -13,6 +13,7 @@ KEYS = (
     *("method", "model", "num_speculative_tokens"),
     *("prompt_lookup_max", "prompt_lookup_min"),
 )
+METHODS = ("ngram", "draft_model", "eagle3")
 
 
 def read(asked: dict[str, Any]) -> dict[str, Any]:
@@ -39,13 +40,11 @@ def read(asked: dict[str, Any]) -> dict[str, Any]:
             f"{unknown[0]!r}; leave it out"
         )
     method = found.get("method", "draft_model" if "model" in found else "ngram")
-    if method not in ("ngram", "draft_model") or (method == "ngram") == (
-        "model" in found
-    ):
+    if method not in METHODS or (method == "ngram") == ("model" in found):
         raise RequestError(
-            "--speculative-config drafts with method ngram, or with draft_model and "
-            f"the folder of a small K3 as model: got {method!r}; trained drafts (mtp, "
-            "eagle3, dspark) are not served"
+            "--speculative-config drafts with method ngram, or with draft_model or "
+            "eagle3 and the folder of a small K3 or of a trained draft as model: got "
+            f"{method!r}; other trained drafts (mtp, dspark) are not served"
         )
     return {"num_speculative_tokens": 4, **found, "method": method}
 
@@ -54,10 +53,14 @@ def load(found: dict[str, Any], names: dict[str, str]) -> "Draft | None":
     """The draft; None without drafting options."""
     if not found:
         return None
-    from k3.serve.speculate import ModelDraft, NGramDraft
+    from k3.serve.speculate import EagleDraft, ModelDraft, NGramDraft
 
     if found["method"] == "ngram":
         bounds = {"most": "prompt_lookup_max", "least": "prompt_lookup_min"}
         given = {name: found[key] for name, key in bounds.items() if key in found}
         return NGramDraft(**given)
+    if found["method"] == "eagle3":
+        from k3.checkpoint import draft
+
+        return EagleDraft(draft.load(found["model"]))
     return ModelDraft(loading.load(loading.find(found["model"]), **names).model)

@@ -8,7 +8,7 @@ from k3.config import sizes
 from k3.errors import K3Error, RequestError
 from k3.model import Model
 from k3.model.completion import Decodes, Token
-from k3.serve import check, speculate
+from k3.serve import check, features, speculate
 from k3.serve.draft import Draft
 from k3.serve.keys import Chain
 from k3.serve.metrics import Counts, Metrics, snapshot
@@ -40,7 +40,7 @@ class Engine:
         speculate.check(model, draft, options.num_speculative_tokens)
         self.cache = _cache(model, options, weights)
         self._keep = speculate.keep_inputs(options.num_speculative_tokens)
-        self.prompts = Prompts(model, self.cache)
+        self.prompts = Prompts(model, self.cache, reads=features.layers(draft))
         self.passes = Passes(model, self.prompts, self._report, draft)
         self.counts = Counts()
         self.sequences: dict[str, list[Sequence]] = {}

@@ -154,6 +154,7 @@ class Passes:
         lane.remove(s)
         for sibling in s.siblings:
             sibling.reported, sibling.cached_tokens = s.reported, s.cached_tokens
+            sibling.trace = s.trace.fork()
         s.siblings = []
         if s.running.ended:
             for each in group:

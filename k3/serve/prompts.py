@@ -9,7 +9,9 @@ from torch import Tensor
 
 from k3.model import DecodeState, Model
 from k3.model.completion import Choice
+from k3.model.draft import features
 from k3.serve.entries import Write
+from k3.serve.features import Layers
 from k3.serve.images import Features
 from k3.serve.prefill import chunk_ends
 from k3.serve.prefix import PrefixCache
@@ -36,9 +38,14 @@ class Prompts:
     """Runs the chains of sequences that have no state, or only a part of it."""
 
     def __init__(
-        self, model: Model, cache: PrefixCache | None, keep_inputs: int = 0
+        self,
+        model: Model,
+        cache: PrefixCache | None,
+        keep_inputs: int = 0,
+        reads: Layers = (),
     ) -> None:
         self.model, self.cache, self.keep_inputs = model, cache, keep_inputs
+        self.reads = reads
         self.features = Features(model)
 
     def begin(self, s: Sequence) -> None:
@@ -120,17 +127,28 @@ class Prompts:
         parts = [rows for rows in found if rows is not None]
         scored = pieces[0].sequence.scoring
         bounds = torch.tensor([0, *accumulate(len(piece.span) for piece in pieces)])
+        taps: dict[str, Tensor] = {}
         logits, state = self.model(
             torch.tensor([ids], device=self.model.device),
             state=states[0] if len(states) == 1 else DecodeState.join(states),
             features=torch.cat(parts) if parts else None,
             cu_seqlens=None if len(states) == 1 else bounds,
             logits="all" if scored else "last",
+            taps=taps if self.reads else None,
         )
+        if self.reads:
+            _trace(pieces, features(taps, self.reads)[0])
         if scored:
             _score(pieces[0], logits[0])
             logits = logits[:, -1:]
         return logits[:, -1], state
+
+
+def _trace(pieces: list[Piece], seen: Tensor) -> None:
+    """Leave a draft the features of what has been run."""
+    parts = seen.split([len(piece.span) for piece in pieces])
+    for piece, part in zip(pieces, parts, strict=True):
+        piece.sequence.trace.see(piece.span.start, part)
 
 
 def common(a: list[bytes], b: list[bytes]) -> int:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from k3.model import DecodeState
 from k3.model.completion import Choice, Decodes, Running, Token
+from k3.serve.features import Trace
 from k3.serve.keys import Chain
 from k3.serve.request import Constraint, Finish, Request, derive_seed
 
@@ -44,6 +45,7 @@ class Sequence:
         """Be as if nothing had been run: all but the state is kept."""
         self.state: DecodeState | None = None
         self.position = 0
+        self.trace = Trace()
         self.ends: list[int] = []
         self.turns: set[int] = set()
         self.scores: list[Choice | None] = [None]

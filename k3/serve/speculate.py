@@ -14,13 +14,16 @@ from k3.errors import RequestError
 from k3.kernels import sample
 from k3.model import DecodeState, Model
 from k3.model.completion import Choice, Token
+from k3.model.draft import features
 from k3.serve import accept
 from k3.serve.accept import verify as verify
 from k3.serve.choose import no_choice
 from k3.serve.draft import Chance, Proposal
 from k3.serve.draft import Draft as Draft
 from k3.serve.draft import NGramDraft as NGramDraft
+from k3.serve.draft_eagle import EagleDraft as EagleDraft
 from k3.serve.draft_model import ModelDraft as ModelDraft
+from k3.serve.features import FeatureDraft, layers
 from k3.serve.sequence import Sequence
 
 
@@ -80,18 +83,37 @@ def decode(
     blocks = propose(rows, draft, k, model.config.text.vocab_size)
     ids = _ids(blocks)
     # What earlier rounds kept is verified: only this one may be taken back.
-    logits, state = model.step(ids.to(model.device), state.keeping(keep_inputs(k)))
+    starts = state.lens
+    reads, taps = layers(draft), dict[str, Tensor]()
+    state = state.keeping(keep_inputs(k))
+    if reads:
+        logits, state = model(ids.to(model.device), state=state, taps=taps)
+    else:
+        logits, state = model.step(ids.to(model.device), state)
     _decide(blocks, _allowed(blocks, logits))
+    if reads:
+        _trace(blocks, starts, features(taps, reads))
     # A row that failed ends; it goes back as far as any other.
     width = ids.shape[1]
     back = [width - max(block.emitted, 1) for block in blocks]
     return state.rewind(back), blocks
 
 
+def _trace(blocks: list[Block], starts: Many[int], seen: Tensor) -> None:
+    """Leave the draft the features of what each sequence went on by."""
+    for block, start, read in zip(blocks, starts, seen, strict=True):
+        block.sequence.trace.see(start, read[: max(block.emitted, 1)])
+
+
 def propose(rows: Many[Sequence], draft: Draft, k: int, vocab_size: int) -> list[Block]:
     """Ask the draft, and cut what is too long or what a constraint rules out."""
     chances = [Chance(s.running.sampling, s.running.generator) for s in rows]
-    made = draft.propose([s.chain.tokens for s in rows], k, chances)
+    contexts = [s.chain.tokens for s in rows]
+    if isinstance(draft, FeatureDraft):
+        traces = [s.trace for s in rows]
+        made = draft.propose_from(traces, contexts, k, chances)
+    else:
+        made = draft.propose(contexts, k, chances)
     blocks = []
     for s, proposal in zip(rows, made, strict=True):
         if any(not 0 <= token < vocab_size for token in proposal.ids):

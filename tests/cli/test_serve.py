@@ -57,7 +57,7 @@ def test_what_cannot_be_honoured_is_an_error(k3, words, said):
     [
         (["--speculative-config", "[]"], "needs a JSON object"),
         (["--speculative-config", '{"tokens": 3}'], "has the keys method"),
-        (["--speculative-config", '{"method": "eagle3"}'], "are not served"),
+        (["--speculative-config", '{"method": "dspark"}'], "are not served"),
         (["--set", "max_image=3"], "did you mean max_images"),
         (["--set", "max_images=x"], "a whole number"),
         (["--max-model-len", "x"], "a whole number of tokens"),
