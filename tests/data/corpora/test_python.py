@@ -92,3 +92,9 @@ def test_join_is_utf8():
     documents = [Document(name="a", text="é"), Document(name="b", text="z")]
     assert corpora.join(documents) == "é\n\nz".encode()
     assert documents[0].num_bytes == 2
+
+
+def test_code_is_whole_files_of_the_library():
+    found = {d.name: d.text for d in (*python.code().train, *python.code().heldout)}
+    assert "class TextWrapper" in found["code:textwrap.py"]
+    assert not any("/test/" in name for name in found)
