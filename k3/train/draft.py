@@ -169,8 +169,8 @@ def _step(
     loss = torch.stack([one.loss for one in found]).mean()
     if not bool(torch.isfinite(loss)):
         raise RequestError(
-            f"the draft's loss must be finite: got {float(loss.detach())}; lower learning_rate "
-            "and start again"
+            f"the draft's loss must be finite: got {float(loss.detach())}; lower "
+            "learning_rate and start again"
         )
     optimizer.zero_grad()
     loss.backward()
