@@ -42,19 +42,26 @@ class QKClip:
 
     @torch.no_grad()
     def scale_(
-        self, weights: Mapping[str, Tensor], largest: Mapping[str, Tensor]
+        self,
+        weights: Mapping[str, Tensor],
+        largest: Mapping[str, Tensor],
+        first: Mapping[str, int] | None = None,
     ) -> int:
         """Scale heads by gamma = limit / largest; return how many passed the limit.
 
         As K2: the head's own parts of query and key by sqrt(gamma) each, and of the
-        part that meets the shared key the query alone, by gamma.
+        part that meets the shared key the query alone, by gamma. Of weights in shards
+        `first` says which row is the first one here.
         """
         clipped = 0
         for path, logits in largest.items():
             gamma = factor(logits, self.limit)
             clipped += int((gamma < 1).sum())
             if bool((gamma < 1).any()):
-                _scale(self.layers[path], path, weights, gamma)
+                for leaf, scale in _rows(self.layers[path], gamma).items():
+                    name = f"{path}.{leaf}.weight"
+                    W, start = weights[name].data, (first or {}).get(name, 0)
+                    W *= scale[start : start + len(W), None]
         return clipped
 
     def _watch(self, path: str, scale: float) -> Callable[[Tensor, Tensor], None]:
@@ -68,12 +75,13 @@ def factor(largest: Float[Tensor, " H"], limit: float) -> Float[Tensor, " H"]:
     return torch.where(largest > limit, limit / largest, 1.0)
 
 
-def _scale(
-    layer: MLA, path: str, weights: Mapping[str, Tensor], gamma: Float[Tensor, " H"]
-) -> None:
-    own, queries = gamma.sqrt()[:, None, None], gamma[:, None, None]
-    q = weights[f"{path}.q_b_proj.weight"].data.unflatten(0, (layer.heads, -1))
-    q[:, : layer.nope] *= own
-    q[:, layer.nope :] *= queries
-    kv = weights[f"{path}.kv_b_proj.weight"].data.unflatten(0, (layer.heads, -1))
-    kv[:, : layer.nope] *= own
+def _rows(layer: MLA, gamma: Float[Tensor, " H"]) -> dict[str, Float[Tensor, " rows"]]:
+    """Return what each row of the projections is multiplied by."""
+    own, queries, one = (
+        x[:, None] for x in (gamma.sqrt(), gamma, gamma.new_ones(len(gamma)))
+    )
+    parts = {
+        "q_b_proj": (own.expand(-1, layer.nope), queries.expand(-1, layer.rope)),
+        "kv_b_proj": (own.expand(-1, layer.nope), one.expand(-1, layer.V)),
+    }
+    return {leaf: torch.cat(part, 1).flatten() for leaf, part in parts.items()}
