@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from k3 import errors
 from k3.config import TextConfig
-from k3.kernels import choose, mx, situ
+from k3.kernels import choose, mx, mxfp8, situ
 from k3.kernels.native import experts as native
 from k3.kernels.native import experts_training as training
 
@@ -24,8 +24,14 @@ class Experts(nn.Module):
     "dequantized" holds them as parameters, "packed" as MXFP4 bytes
     (`w1_packed`, `w1_scale`, ...), decoded expert by expert when used. A packed
     attribute may also be a list of tensors, one an expert, mapped from a file.
-    In the state dict each expert has the checkpoint's own names.
+    In the state dict each expert has the checkpoint's own names; where only some are
+    held, `first` is the number of the first.
+
+    `activations` is "plain" or "mxfp8": then what enters their products is rounded to
+    MXFP8, with the gradient of the identity.
     """
+
+    activations = "plain"
 
     w1: Tensor
     w2: Tensor
@@ -38,7 +44,7 @@ class Experts(nn.Module):
                 f"experts must be 'dequantized' or 'packed': got {kind!r}"
             )
         self.packed, self.dtype = kind == "packed", dtype
-        self.num_experts = config.num_experts
+        self.num_experts, self.first = config.num_experts, 0
         self.beta = float(config.activation_situ_beta)
         self.linear_beta = float(config.activation_situ_linear_beta)
         L, wide = config.routed_expert_hidden_size, config.moe_intermediate_size
@@ -80,6 +86,7 @@ class Experts(nn.Module):
         """Return moe.combine of these experts by one kernel, None where none fits."""
         stacks = self._stacks()
         dense = [] if self.packed else list(stacks.values())
+        narrow = self.activations == "mxfp8"
         if self._fits_triton(z, weights, stacks):
             from k3.kernels.triton import experts as triton
 
@@ -94,7 +101,10 @@ class Experts(nn.Module):
         if choose.recorded(z, weights, *dense):
             if self.packed or torch.is_autocast_enabled("cpu"):
                 return None
-            return training.combine(z, index, weights, stacks, caps)
+            z = mxfp8.straight_through(z) if narrow else z
+            return training.combine(z, index, weights, stacks, caps, narrow=narrow)
+        if narrow:
+            return None
         return native.combine(z, index, weights, stacks, caps)
 
     def _fits_triton(self, z: Tensor, weights: Tensor, stacks: dict[str, Any]) -> bool:
@@ -103,6 +113,7 @@ class Experts(nn.Module):
         dense = [] if self.packed else list(held)
         return (
             z.is_cuda
+            and self.activations == "plain"
             and z.dtype == self.dtype
             and all(isinstance(x, Tensor) and x.is_cuda for x in held)
             and choose.triton(z, weights, *dense)
@@ -138,9 +149,12 @@ class Experts(nn.Module):
         self, x: Float[Tensor, "T L"], w1: Tensor, w2: Tensor, w3: Tensor
     ) -> Float[Tensor, "T L"]:
         """w2 SiTU(w1 x, w3 x) with the matrices of one expert."""
+        narrow = self.activations == "mxfp8"
+        x = mxfp8.straight_through(x) if narrow else x
         hidden = situ.situ(
             F.linear(x, w1), F.linear(x, w3), self.beta, self.linear_beta
         )
+        hidden = mxfp8.straight_through(hidden) if narrow else hidden
         return F.linear(hidden, w2)
 
     def stored(self) -> dict[str, Sequence[Tensor] | Tensor]:
@@ -159,14 +173,15 @@ class Experts(nn.Module):
         for suffix, stack in self.stored().items():
             for e in range(self.num_experts):
                 x = stack[e]
-                destination[f"{prefix}{e}.{suffix}"] = x if keep_vars else x.detach()
+                name = f"{prefix}{self.first + e}.{suffix}"
+                destination[name] = x if keep_vars else x.detach()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         _, strict, missing_keys, unexpected_keys, error_msgs = rest
         known = set()
         for suffix, stack in self.stored().items():
             for e in range(self.num_experts):
-                name = f"{prefix}{e}.{suffix}"
+                name = f"{prefix}{self.first + e}.{suffix}"
                 known.add(name)
                 if name not in state_dict:
                     missing_keys.append(name)
