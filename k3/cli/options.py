@@ -16,6 +16,7 @@ RECIPE_KEYS = (
     "tokens",
     "micro_batch",
     "mtp_weight",
+    "activations",
     "optimizer",
     "qk_clip",
     "learning_rate",

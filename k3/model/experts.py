@@ -31,8 +31,6 @@ class Experts(nn.Module):
     MXFP8, with the gradient of the identity.
     """
 
-    activations = "plain"
-
     w1: Tensor
     w2: Tensor
     w3: Tensor
@@ -44,6 +42,7 @@ class Experts(nn.Module):
                 f"experts must be 'dequantized' or 'packed': got {kind!r}"
             )
         self.packed, self.dtype = kind == "packed", dtype
+        self.activations = "plain"
         self.num_experts, self.first = config.num_experts, 0
         self.beta = float(config.activation_situ_beta)
         self.linear_beta = float(config.activation_situ_linear_beta)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from k3.kernels import choose, moe
+from k3.kernels.native import fetch
 from k3.model.decoder import LanguageModel, Layer
 from k3.model.experts import Experts
 from k3.model.kda import KDA, Conv1d, HeadNorm
@@ -47,9 +48,12 @@ class Watched:
             if x is not None
         )
         self.plain = self.plain and not any(self._hooks) and all(map(_known, parts))
+        seen = [*self._dicts, *self._hooks] if self.plain else []
+        self._objects = fetch.Objects(seen, self.weights if self.plain else [])
 
     def unchanged(self) -> bool:
         """Whether all is as it was: nothing replaced, moved or hooked."""
+        self._objects.fetch()
         return (
             all(map(operator.is_, self._now(), self._values))
             and list(map(Tensor.data_ptr, self.weights)) == self._at

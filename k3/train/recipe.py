@@ -22,9 +22,10 @@ class Recipe:
     passes, each on one core. Learning rates follow `schedule` (k3.train.schedule);
     `decay` is the trapezoid's. A step is skipped whose loss or gradient norm is not
     finite or `spike` standard deviations above those of the last steps; `max_skipped`
-    in a row end the run. `mtp_weight` belongs to the loss of the MTP layer. `keep`
-    snapshots are kept. `qk_clip`, `adamw_rate` and `balance*` are those of
-    k3.train.masters and k3.train.balance.
+    in a row end the run. `mtp_weight` belongs to the loss of the MTP layer. What
+    enters the experts' products is plain or rounded to MXFP8 (`activations`); their
+    weights are always trained in MXFP4. `keep` snapshots are kept. `qk_clip`,
+    `adamw_rate` and `balance*` are those of k3.train.masters and k3.train.balance.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Recipe:
     tokens: int = 512
     micro_batch: int = 1
     mtp_weight: float = 0.3
+    activations: str = "plain"
     optimizer: str = "muon"
     qk_clip: float = 100.0
     learning_rate: float = 2e-3
@@ -157,6 +159,7 @@ _RULES = [
     ("tokens", "at least 2", lambda value: value >= 2),
     ("micro_batch", *_POSITIVE),
     ("mtp_weight", *_NOT_NEGATIVE),
+    ("activations", "plain or mxfp8", ("plain", "mxfp8").__contains__),
     ("optimizer", "muon or adamw", ("muon", "adamw").__contains__),
     ("qk_clip", *_NOT_NEGATIVE),
     ("learning_rate", *_ABOVE_ZERO),

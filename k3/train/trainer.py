@@ -11,6 +11,7 @@ from torch import Tensor
 
 from k3.data.packing import Row
 from k3.model import Model
+from k3.model.experts import Experts
 from k3.train import balance, batch, schedule, spikes
 from k3.train.balance import Balance
 from k3.train.batch import Batch, Objective
@@ -39,7 +40,10 @@ class Trainer:
     def of(
         model: Model, recipe: Recipe, feed: Feed, pool: ThreadPoolExecutor
     ) -> "Trainer":
-        """The optimizer and the balance that the recipe names."""
+        """The optimizer, balance and activations that the recipe names."""
+        for module in model.modules():
+            if isinstance(module, Experts):
+                module.activations = recipe.activations
         masters = Masters(
             model,
             betas=(recipe.beta1, recipe.beta2),

@@ -2,6 +2,8 @@
 
 import copy
 import ctypes
+import dataclasses
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ import k3
 from k3.kernels import choose, moe
 from k3.kernels.native import decode, library
 from k3.model import decode_step
+from k3.model.cache import MLACache
 
 pytestmark = pytest.mark.skipif(
     library.load() is None, reason="needs the native kernels"
@@ -52,6 +55,15 @@ def calls(monkeypatch):
 
     monkeypatch.setattr(decode, "step", counted)
     return made
+
+
+@contextmanager
+def only(threads):
+    """So many threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("batch", [1, 3, 5])
@@ -134,6 +146,25 @@ def test_a_long_context_has_its_rows(net):
     want, expected = run(net, "torch", tokens, prompt=147)
     assert gap(got, want) < 1e-5
     assert state_gap(state, expected) < 1e-5
+
+
+@pytest.mark.parametrize("lens", [(31, 33), (1023, 64), (1056, 2049)])
+def test_a_context_of_several_parts_and_tiles(poisoned, calls, net, lens):
+    """Rows as a longer prompt would have left them; scores far apart and even."""
+    generator = torch.Generator().manual_seed(0)
+    state = net(ids(2, 5), state=net.init_state(2))[1]
+    for i, cache in enumerate(state.caches):
+        if isinstance(cache, MLACache):
+            rows = torch.randn(2, 2049, cache.rows.shape[2], generator=generator)
+            cache.rows, cache.lens = rows * (40 if i % 2 else 1), lens
+    state = dataclasses.replace(state, lens=lens)
+    found = []
+    for kind, threads in (("torch", 1), ("native", 1), ("native", 2)):
+        with choose.use(kind), only(threads):
+            found.append(net.step(ids(2, 1, seed=3), state.fork())[0])
+    assert len(calls) == 2
+    assert gap(found[1], found[0]) < 1e-5
+    assert torch.equal(found[1], found[2])
 
 
 def test_an_unbounded_gate():

@@ -7,7 +7,7 @@ from small import config, gap, ids, model
 
 import k3
 from k3.errors import RequestError
-from k3.kernels import choose, mx
+from k3.kernels import choose, moe, mx, mxfp8, situ
 from k3.model import Model
 from k3.model.experts import Experts
 
@@ -143,3 +143,50 @@ def test_experts_of_the_golden_are_the_same_packed_and_dense():
         assert gap(packed(ids(1, 9)), dense(ids(1, 9))) < tolerances.of(
             "packed", torch.float32
         )
+
+
+def rounded_combine(experts, z, index, weights):
+    """The chosen experts token by token, MXFP8 where a product reads activations."""
+    out = torch.zeros_like(z)
+    for t in range(len(z)):
+        for e, w in zip(index[t].tolist(), weights[t], strict=True):
+            x = mxfp8.straight_through(z[t : t + 1])
+            gate, up = x @ experts.w1[e].T, x @ experts.w3[e].T
+            hidden = situ.situ(gate, up, experts.beta, experts.linear_beta)
+            y = mxfp8.straight_through(hidden) @ experts.w2[e].T
+            out[t] = out[t] + w * y[0]
+    return out
+
+
+@pytest.mark.parametrize("kernels", ["torch", None])
+def test_mxfp8_activations_of_every_product_with_gradients(pair, kernels):
+    """Quantization-aware training: both kernels, and what inference then does."""
+    experts = Experts(config(**SIZES).text, torch.float32, "dequantized")
+    experts.load_state_dict(pair[0].state_dict())
+    experts.activations = "mxfp8"
+    z = torch.randn(7, 64, requires_grad=True)
+    index = torch.stack([torch.randperm(11)[:3] for _ in range(7)])
+    weights = torch.rand(7, 3, requires_grad=True)
+    leaves = [z, weights, *experts.parameters()]
+    wanted = rounded_combine(experts, z, index, weights)
+    shake = torch.randn(7, 64)
+    gradients = torch.autograd.grad((wanted * shake).sum(), leaves)
+    with choose.use(kernels):
+        found = combined(experts, z, index, weights)
+        given = torch.autograd.grad((found * shake).sum(), leaves)
+        with torch.no_grad():
+            inferred = combined(experts, z, index, weights)
+    assert gap(found, wanted) < 1e-6
+    assert gap(inferred, wanted) < 1e-6
+    for a, b in zip(given, gradients, strict=True):
+        assert gap(a, b) < 1e-5
+    with torch.no_grad():
+        experts.activations = "plain"
+        assert gap(combined(experts, z, index, weights), wanted) > 1e-3
+
+
+def combined(experts, z, index, weights):
+    found = experts.grouped(z, index, weights)
+    if found is None:
+        found = moe.combine(z, index, weights, experts.for_pass())
+    return found

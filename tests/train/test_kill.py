@@ -34,6 +34,7 @@ def kill(directory, steps, target, delay):
         assert time.monotonic() < end
         time.sleep(0.001)
     time.sleep(delay)
+    assert process.exitcode in (None, 0)
     process.kill()
     process.join()
 

@@ -4,8 +4,8 @@ import dataclasses
 import math
 
 import pytest
-import toy
 import torch
+import toy
 
 from k3.data import packing
 from k3.data.examples import Example
@@ -139,6 +139,17 @@ def test_counts_and_units_of_a_record(trained):
     spent = second["seconds"] - first["seconds"]
     assert second["tokens_per_second"] == pytest.approx(24 / spent)
     assert (second["step"], second["steps"]) == (2, 9)
+
+
+def test_mxfp8_activations_change_the_loss_a_little_and_it_falls(trained):
+    found = {}
+    for activations in ("plain", "mxfp8"):
+        made = trained(activations=activations, learning_rate=2e-2), Progress()
+        found[activations] = [record["loss"] for record in steps(*made, 6)]
+    plain, narrow = found["plain"], found["mxfp8"]
+    assert plain[0] == narrow[0], "experts begin at zero"
+    assert plain[1:] != narrow[1:]
+    assert abs(plain[-1] - narrow[-1]) < 0.1 * plain[-1]
 
 
 def test_two_runs_of_a_recipe_are_the_same_at_every_step(trained):

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from k3.kernels import mxfp8
 from k3.kernels.native import situ
 
 
@@ -17,20 +18,23 @@ def combine(
     weights: Float[Tensor, "T k"],
     stacks: dict[str, Tensor],
     caps: tuple[float, float],
+    *,
+    narrow: bool = False,
 ) -> Float[Tensor, "T L"]:
     """Return kernels.moe.combine in fp32, so that autograd sees one operation.
 
-    Gradients reach z, the weights and the stacks w1, w2, w3, of the dtype of z.
+    Gradients reach z, the weights and the stacks w1, w2, w3, of the dtype of z. With
+    `narrow` what w2 reads is rounded to MXFP8, straight through for the gradient.
     Matches: kernels.moe.combine over model.experts.Experts.
     """
     stack = (stacks["w1"], stacks["w2"], stacks["w3"])
-    return _Combine.apply(z, weights, *stack, index, caps)
+    return _Combine.apply(z, weights, *stack, index, caps, narrow)
 
 
 class _Combine(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, weights: Tensor, *rest: Any) -> Tensor:
-        w1, w2, w3, index, caps = rest
+        w1, w2, w3, index, caps, narrow = rest
         expert, order = torch.sort(index.flatten(), stable=True)
         token = order // index.shape[1]
         groups = list(_groups(expert, len(w1)))
@@ -41,6 +45,7 @@ class _Combine(torch.autograd.Function):
             torch.mm(rows[here], w1[e].T, out=gate[here])
             torch.mm(rows[here], w3[e].T, out=up[here])
         situ.run(gate, up, caps[0], caps[1], hidden)
+        hidden = mxfp8.rounded(hidden) if narrow else hidden
         for e, here in groups:
             torch.mm(hidden[here], w2[e].T, out=y[here])
         ctx.save_for_backward(
@@ -72,7 +77,7 @@ class _Combine(torch.autograd.Function):
             drows[here].addmm_(dup[here], w3[e])
         dz = torch.zeros(chosen[0], rows.shape[1])
         dz = dz.index_add_(0, token, drows.float()).to(rows.dtype)
-        return dz, dweights.view(chosen), dw1, dw2, dw3, None, None
+        return dz, dweights.view(chosen), dw1, dw2, dw3, None, None, None
 
 
 def _groups(expert: Tensor, num_experts: int) -> Iterator[tuple[int, slice]]:
