@@ -82,11 +82,15 @@ def _held(module: nn.Module) -> Iterator[tuple[dict[str, Any], str]]:
             yield held, name
     if isinstance(module, MoE):
         yield vars(module), "dispatch"
+    if isinstance(module, Experts):
+        yield vars(module), "activations"
 
 
 def _known(module: nn.Module) -> bool:
     """Whether the native step does what this module does."""
     exact = type(module) in KINDS and "forward" not in vars(module)
+    if type(module) is Experts and module.activations != "plain":
+        return False
     return exact and (type(module) is not MoE or module.dispatch is moe.combine)
 
 

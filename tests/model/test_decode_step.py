@@ -14,6 +14,7 @@ from k3.kernels import choose, moe
 from k3.kernels.native import decode, library
 from k3.model import decode_step
 from k3.model.cache import MLACache
+from k3.model.experts import Experts
 
 pytestmark = pytest.mark.skipif(
     library.load() is None, reason="needs the native kernels"
@@ -165,6 +166,18 @@ def test_a_context_of_several_parts_and_tiles(poisoned, calls, net, lens):
     assert len(calls) == 2
     assert gap(found[1], found[0]) < 1e-5
     assert torch.equal(found[1], found[2])
+
+
+def test_rounded_activations_are_pytorchs_to_run(calls, net):
+    changed, tokens = copy.deepcopy(net), ids(1, 7)
+    run(changed, "native", tokens)
+    assert len(calls) == 2
+    for module in changed.modules():
+        if isinstance(module, Experts):
+            module.activations = "mxfp8"
+    got, _ = run(changed, "native", tokens)
+    assert len(calls) == 2
+    assert gap(got, run(changed, "torch", tokens)[0]) < 1e-5
 
 
 def test_an_unbounded_gate():

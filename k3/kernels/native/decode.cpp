@@ -145,11 +145,10 @@ int64_t room(const Sizes& z, const Run& run) {
     int64_t B = run.batch * run.tokens, longest = 0;
     for (int64_t b = 0; b < run.batch; ++b)
         longest = run.lens[b] > longest ? run.lens[b] : longest;
-    longest += run.tokens;
     int64_t kda = z.kda_heads * (8 * z.K + 6 * z.V) + z.K;
     int64_t mla = z.mla_heads * (3 * (z.nope + z.rope) + 4 * z.latent + 3 * z.rope +
-                                 4 * z.mla_v + longest + 128) +
-                  4 * z.q_lora + 4 * z.latent;
+                                 4 * z.mla_v + 128) +
+                  4 * z.q_lora + 4 * z.latent + mla_room(z, longest + run.tokens);
     int64_t moe = z.E + 4 * z.L + z.active * (4 * z.L + 6 * z.F + 16);
     int64_t wide = 0;  // dense feed-forward: bounded by the caller's widest layer
     int64_t depth = (z.layers + 6) * z.D;

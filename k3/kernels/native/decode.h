@@ -88,6 +88,8 @@ void kda_layer(Pass& pass, const Layer& layer, const Carried& carried, const flo
 template <class T>
 void mla_layer(Pass& pass, const Layer& layer, const Carried& carried, const float* x,
                float* y);
+// Floats that one token's attention over so many rows takes.
+int64_t mla_room(const Sizes& sizes, int64_t rows);
 template <class T>
 void mlp_layer(Pass& pass, const Layer& layer, const float* x, float* y);
 template <class T>

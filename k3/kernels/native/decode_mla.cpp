@@ -1,4 +1,5 @@
-// One token of an MLA layer: absorbed attention over latent rows, gated output.
+// One token of an MLA layer: absorbed attention over latent rows, gated output. A row
+// is read once for all heads: weights are relative to the greatest score so far.
 // See __AVX512BF16__ in lanes.h.
 #include <cmath>
 
@@ -11,18 +12,53 @@ namespace k3 {
 
 namespace {
 
-void softmax(float* x, int64_t n, float scale) {
-    float most = -INFINITY;
-    for (int64_t i = 0; i < n; ++i) most = x[i] > most ? x[i] : most;
+// Rows of a context that are looked at together: scores, weights and the weighted sum
+// of all heads while they lie in the first cache.
+constexpr int64_t TILE = 32;
+// Parts of a context, each a task; how it is parted depends on its length alone.
+constexpr int64_t PART_ROWS = 1024, MOST_PARTS = 64;
+
+int64_t part_rows(int64_t length) {
+    int64_t rows = (length + MOST_PARTS - 1) / MOST_PARTS;
+    rows = rows < PART_ROWS ? PART_ROWS : rows;
+    return (rows + TILE - 1) / TILE * TILE;
+}
+
+// What H heads have read of a part: the greatest score, the sum of weights and the sum
+// of weighted latents of each.
+struct Read {
+    float *most, *total, *latent;  // [H] [H] [H latent]
+    static int64_t room(int64_t H, int64_t latent) { return H * (latent + 2 + TILE); }
+    static Read at(float* p, int64_t H) { return {p, p + H, p + 2 * H}; }
+    float* scores(int64_t H, int64_t size) const { return latent + H * size; }
+};
+
+// Weights of a tile's scores for one head, relative to its greatest so far.
+void weigh(float* scores, int64_t count, float scale, int64_t size, float* most,
+           float* total, float* latent) {
+    for (int64_t i = count; i < TILE; ++i) scores[i] = -INFINITY;
+    vec top = broadcast(*most);
+    for (int64_t i = 0; i < TILE; i += W) {
+        const vec s = load(scores + i);
+        top = s > top ? s : top;
+    }
+    float now = top[0];
+    for (int i = 1; i < W; ++i) now = top[i] > now ? top[i] : now;
+    if (now > *most) {
+        const float kept = std::exp((*most - now) * scale);
+        *total *= kept;
+        over(size, [&](int64_t i, int64_t n) {
+            store_n(latent + i, load_n(latent + i, n) * kept, n);
+        });
+        *most = now;
+    }
     vec all = {};
-    over(n, [&](int64_t i, int64_t m) {
-        vec e = exp((load_n(x + i, m) - most) * scale);
-        store_n(x + i, e, m);
-        all += load_n(x + i, m);
-    });
-    const float inverse = 1.0f / sum(all);
-    over(n,
-         [&](int64_t i, int64_t m) { store_n(x + i, load_n(x + i, m) * inverse, m); });
+    for (int64_t i = 0; i < TILE; i += W) {
+        const vec e = exp((load(scores + i) - now) * scale);
+        store(scores + i, e);
+        all += e;
+    }
+    *total += sum(all);
 }
 
 template <class T>
@@ -52,23 +88,54 @@ struct Attention {
         }
     }
 
-    // Some heads of sequence b look at its rows; `out` of absorb takes what they read.
-    void attend(int64_t b, int64_t first, int64_t heads, float* scores, V* packed,
-                float* read) {
+    // All heads of row b look at `count` rows of its context from `first` on, once.
+    void look(int64_t b, int64_t first, int64_t count, const V* queries, Read read) {
         const Sizes& z = pass.z;
-        const int64_t B = pass.B(), width = z.latent + z.rope, S = pass.length(b) + 1;
-        const V* rows =
-            static_cast<const V*>(carried.rows) + pass.sequence(b) * carried.stride;
-        pack_rows<T>(latent + (first * B + b) * width, B * width, heads, width, false,
-                     packed);
-        product<T>(rows, 0, S, width, packed, heads, scores, S);
+        const int64_t H = z.mla_heads, width = z.latent + z.rope;
+        const V* rows = static_cast<const V*>(carried.rows) +
+                        pass.sequence(b) * carried.stride + first * width;
         const float scale = 1.0f / std::sqrt(static_cast<float>(z.nope + z.rope));
-        for (int64_t h = 0; h < heads; ++h) softmax(scores + h * S, S, scale);
-        std::memset(read, 0, heads * z.latent * sizeof(float));
-        weighted<T>(rows, S, width, scores, S, heads, read, z.latent, z.latent);
-        for (int64_t h = 0; h < heads; ++h)
-            std::memcpy(latent + ((first + h) * B + b) * width, read + h * z.latent,
-                        z.latent * sizeof(float));
+        float* scores = read.scores(H, z.latent);
+        for (int64_t h = 0; h < H; ++h) read.most[h] = -INFINITY, read.total[h] = 0;
+        std::memset(read.latent, 0, H * z.latent * sizeof(float));
+        for (int64_t r = 0; r < count; r += TILE) {
+            const int64_t some = count - r < TILE ? count - r : TILE;
+            const V* tile = rows + r * width;
+            product<T>(tile, 0, some, width, queries, H, scores, TILE);
+            for (int64_t h = 0; h < H; ++h)
+                weigh(scores + h * TILE, some, scale, z.latent, read.most + h,
+                      read.total + h, read.latent + h * z.latent);
+            weighted<T>(tile, some, width, scores, TILE, H, read.latent, z.latent,
+                        z.latent);
+        }
+    }
+
+    // Joins what head h of row b has read of all parts; `latent` takes it.
+    void join(int64_t b, int64_t h, const float* parts, int64_t count, int64_t room) {
+        const Sizes& z = pass.z;
+        const int64_t H = z.mla_heads, width = z.latent + z.rope;
+        const float scale = 1.0f / std::sqrt(static_cast<float>(z.nope + z.rope));
+        auto part = [&](int64_t i) {
+            return Read::at(const_cast<float*>(parts) + i * room, H);
+        };
+        float most = -INFINITY, total = 0;
+        for (int64_t i = 0; i < count; ++i)
+            most = part(i).most[h] > most ? part(i).most[h] : most;
+        float* mine = latent + (h * pass.B() + b) * width;
+        std::memset(mine, 0, z.latent * sizeof(float));
+        for (int64_t i = 0; i < count; ++i) {
+            const Read read = part(i);
+            const float share =
+                count == 1 ? 1 : std::exp((read.most[h] - most) * scale);
+            total += read.total[h] * share;
+            over(z.latent, [&](int64_t c, int64_t n) {
+                const vec x = load_n(read.latent + h * z.latent + c, n);
+                store_n(mine + c, load_n(mine + c, n) + x * share, n);
+            });
+        }
+        over(z.latent, [&](int64_t c, int64_t n) {
+            store_n(mine + c, load_n(mine + c, n) * (1.0f / total), n);
+        });
     }
 
     // Head h's values of what every sequence has read.
@@ -104,21 +171,29 @@ void attend_all(Pass& pass, Attention<T>& a) {
     Scratch& s = pass.scratch;
     parallel(pass.run.threads, H, [&](int64_t h) { a.absorb(h); });
     T::round_row(a.latent, H * B * width);
-    constexpr int64_t group = 4;
-    const int64_t groups = (H + group - 1) / group;
-    int64_t longest = 0;
+    int64_t most = 1;
+    for (int64_t b = 0; b < B; ++b) {
+        const int64_t S = pass.length(b) + 1, rows = part_rows(S);
+        most = (S + rows - 1) / rows > most ? (S + rows - 1) / rows : most;
+    }
+    const int64_t room = Read::room(H, z.latent), each = H * pitch<T>(width);
+    auto* parts = s.take<float>(B * most * room);
+    auto* queries = s.take<V>(B * each);
     for (int64_t b = 0; b < B; ++b)
-        if (pass.length(b) + 1 > longest) longest = pass.length(b) + 1;
-    auto* scores = s.take<float>(B * H * longest);
-    auto* packed = s.take<V>(B * groups * group * pitch<T>(width));
-    auto* read = s.take<float>(B * H * z.latent);
-    parallel(pass.run.threads, B * groups, [&](int64_t i) {
-        const int64_t b = i / groups, first = i % groups * group;
-        const int64_t heads = H - first < group ? H - first : group;
-        a.attend(b, first, heads, scores + (b * H + first) * longest,
-                 packed + i * group * pitch<T>(width),
-                 read + (b * H + first) * z.latent);
+        pack_rows<T>(a.latent + b * width, B * width, H, width, false,
+                     queries + b * each);
+    parallel(pass.run.threads, B * most, [&](int64_t i) {
+        const int64_t b = i / most, S = pass.length(b) + 1, rows = part_rows(S);
+        const int64_t first = i % most * rows;
+        if (first < S)
+            a.look(b, first, S - first < rows ? S - first : rows, queries + b * each,
+                   Read::at(parts + i * room, H));
     });
+    for (int64_t b = 0; b < B; ++b) {
+        const int64_t S = pass.length(b) + 1, rows = part_rows(S);
+        for (int64_t h = 0; h < H; ++h)
+            a.join(b, h, parts + b * most * room, (S + rows - 1) / rows, room);
+    }
     T::round_row(a.latent, H * B * width);
     auto* again = s.take<V>(H * B * pitch<T>(z.latent));
     parallel(pass.run.threads, H,
@@ -127,6 +202,11 @@ void attend_all(Pass& pass, Attention<T>& a) {
 }
 
 }  // namespace
+
+int64_t mla_room(const Sizes& z, int64_t rows) {
+    const int64_t most = (rows + PART_ROWS - 1) / PART_ROWS;
+    return (most < MOST_PARTS ? most : MOST_PARTS) * Read::room(z.mla_heads, z.latent);
+}
 
 template <class T>
 void mla_layer(Pass& pass, const Layer& layer, const Carried& carried, const float* x,

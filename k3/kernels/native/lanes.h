@@ -6,6 +6,12 @@
 #endif
 
 #define K3_INLINE inline __attribute__((always_inline))
+// Keeps what was loaded in a register: a load for every use would be the limit.
+#if defined(__AVX512F__)
+#define K3_ONCE(x) asm("" : "+v"(x))
+#else
+#define K3_ONCE(x)
+#endif
 
 namespace k3 {
 
@@ -15,7 +21,14 @@ typedef int32_t Words __attribute__((vector_size(64)));
 typedef uint32_t UWords __attribute__((vector_size(64)));
 typedef Words AnyWords __attribute__((aligned(1), may_alias));
 
-K3_INLINE Words words(const void* p) { return *static_cast<const AnyWords*>(p); }
+K3_INLINE Words words(const void* p) {
+#if defined(__AVX512F__)
+    // Of the plain form below the compiler takes some loads through the stack.
+    return (Words)_mm512_loadu_si512(p);
+#else
+    return *static_cast<const AnyWords*>(p);
+#endif
+}
 K3_INLINE Sums floats(const float* p) { return (Sums)words(p); }
 K3_INLINE void put(float* p, Sums x) { *reinterpret_cast<AnyWords*>(p) = (Words)x; }
 
@@ -92,7 +105,9 @@ struct Bf16 {
     static constexpr int64_t PER_LANE = 2;
     static K3_INLINE Sums dot(Sums sum, Words a, Words b) {
 #if defined(__AVX512BF16__)
-        return (Sums)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+        // By the intrinsic GCC 12 takes operands that are used twice through the stack.
+        asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+        return sum;
 #else
         return sum + even(a) * even(b) + odd(a) * odd(b);
 #endif

@@ -12,8 +12,8 @@ namespace k3 {
 constexpr int64_t GROUP = 32, MX_BLOCK = 128, MX_BYTES = MX_BLOCK / 2;
 // Columns up to which there is room for decoded rows.
 constexpr int64_t MX_COLUMNS = 8192;
-// Blocks from one that is multiplied to the one that is asked for.
-constexpr int64_t MX_AHEAD = 64;
+// Bytes from what is multiplied to what is asked for.
+constexpr int64_t MX_AHEAD = 8192;
 
 // The value 2^(e - 127) of every scale byte, 255 being NaN.
 extern const float* const E8M0;
@@ -93,66 +93,83 @@ K3_INLINE Sums mx_scales(const uint8_t* scale, int64_t groups) {
 #endif
 }
 
-// One block of a row of W by N rows of x.
-template <class T, int N>
-K3_INLINE void mx_block(Words codes, Sums factors, const typename T::value* x,
-                        int64_t ldx, Sums* acc) {
+// Blocks of R rows of W by N rows of x; a lane's sum is of one block, then of blocks.
+template <class T, int R, int N>
+K3_INLINE void mx_block(const Words* codes, const Sums* factors,
+                        const typename T::value* x, int64_t ldx, Sums (*acc)[R]) {
     constexpr int P = MX_SHIFTS<T>, each = MX_BLOCK / P;
-    Words values[P];
-    for (int j = 0; j < P; ++j) values[j] = mx_values<T>(codes >> 4 * j);
+    Words values[R][P];
+    for (int r = 0; r < R; ++r)
+        for (int j = 0; j < P; ++j) values[r][j] = mx_values<T>(codes[r] >> 4 * j);
     for (int n = 0; n < N; ++n) {
-        const typename T::value* mine = x + n * ldx;
-        Sums part = {}, other = {};
-        for (int j = 0; j < P; j += 2) {
-            part = T::dot(part, values[j], words(mine + each * j));
-            other = T::dot(other, values[j + 1], words(mine + each * (j + 1)));
+        Sums part[R] = {};
+        for (int j = 0; j < P; ++j) {
+            Words b = words(x + n * ldx + each * j);
+            if constexpr (R > 1) K3_ONCE(b);
+            for (int r = 0; r < R; ++r) part[r] = T::dot(part[r], values[r][j], b);
         }
-        acc[n] += (part + other) * factors;
+        for (int r = 0; r < R; ++r) acc[n][r] += part[r] * factors[r];
     }
 }
 
 #if defined(__AVX512F__)
-// Four blocks, whose sixteen scales are widened at once.
+// Two blocks of two rows, whose sixteen scales are widened at once.
 template <class T, int N>
-K3_INLINE void mx_four(const uint8_t* w, const uint8_t* scale,
-                       const typename T::value* x, int64_t ldx, Sums* acc) {
+K3_INLINE void mx_four(const uint8_t* w, int64_t ldw, const uint8_t* scale, int64_t lds,
+                       const typename T::value* x, int64_t ldx, Sums (*acc)[2]) {
     const __m512i half = _mm512_set1_epi32(0x00400000);
-    const __m512i e =
-        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scale)));
+    const __m128i bytes = _mm_unpacklo_epi64(
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scale)),
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scale + lds)));
+    const __m512i e = _mm512_cvtepu8_epi32(bytes);
     __m512i bits = _mm512_max_epu32(_mm512_slli_epi32(e, 23), half);
     const __mmask16 nan = _mm512_cmpeq_epi32_mask(e, _mm512_set1_epi32(255));
     bits = _mm512_mask_or_epi32(bits, nan, bits, half);
     const __m512i spread =
         _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-        const __m512i mine = _mm512_add_epi32(spread, _mm512_set1_epi32(4 * j));
-        __builtin_prefetch(w + MX_BYTES * (j + MX_AHEAD), 0, 2);
-        mx_block<T, N>(words(w + MX_BYTES * j),
-                       (Sums)_mm512_permutexvar_epi32(mine, bits), x + MX_BLOCK * j,
-                       ldx, acc);
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+        Words codes[2];
+        Sums factors[2];
+        for (int r = 0; r < 2; ++r) {
+            const uint8_t* at = w + r * ldw + MX_BYTES * j;
+            const __m512i mine =
+                _mm512_add_epi32(spread, _mm512_set1_epi32(8 * r + 4 * j));
+            __builtin_prefetch(at + MX_AHEAD, 0, 2);
+            codes[r] = words(at);
+            factors[r] = (Sums)_mm512_permutexvar_epi32(mine, bits);
+        }
+        mx_block<T, 2, N>(codes, factors, x + MX_BLOCK * j, ldx, acc);
     }
 }
 #endif
 
-// One row of W by N rows of x, sums in the order of blocks.
-template <class T, int N>
-K3_INLINE void mx_row(const uint8_t* w, const uint8_t* scale, int64_t cols,
-                      const typename T::value* x, Sums* sums) {
-    const int64_t ldx = pitch<T>(mx_columns(cols));
-    Sums acc[N] = {};
+// R rows of W, one or two, by N rows of x; blocks are added in their order.
+template <class T, int R, int N>
+K3_INLINE void mx_rows(const uint8_t* w, const uint8_t* scale, int64_t cols,
+                       const typename T::value* x, Sums (*sums)[R]) {
+    Sums acc[N][R] = {};
+    const int64_t ldx = pitch<T>(mx_columns(cols)), ldw = cols / 2, lds = cols / GROUP;
     int64_t c = 0;
 #if defined(__AVX512F__)
-    for (; c + 4 * MX_BLOCK <= cols; c += 4 * MX_BLOCK)
-        mx_four<T, N>(w + c / 2, scale + c / GROUP, x + c, ldx, acc);
+    if constexpr (R == 2)
+        for (; c + 2 * MX_BLOCK <= cols; c += 2 * MX_BLOCK)
+            mx_four<T, N>(w + c / 2, ldw, scale + c / GROUP, lds, x + c, ldx, acc);
 #endif
     for (; c < cols; c += MX_BLOCK) {
         const bool whole = c + MX_BLOCK <= cols;
-        Words codes = whole ? words(w + c / 2) : words_part(w + c / 2, (cols - c) / 2);
-        Sums factors = mx_scales(scale + c / GROUP, whole ? 4 : (cols - c) / GROUP);
-        mx_block<T, N>(codes, factors, x + c, ldx, acc);
+        Words codes[R];
+        Sums factors[R];
+        for (int r = 0; r < R; ++r) {
+            const uint8_t* at = w + r * ldw + c / 2;
+            codes[r] = whole ? words(at) : words_part(at, (cols - c) / 2);
+            factors[r] = mx_scales(scale + r * lds + c / GROUP,
+                                   whole ? 4 : (cols - c) / GROUP);
+        }
+        mx_block<T, R, N>(codes, factors, x + c, ldx, acc);
     }
-    for (int n = 0; n < N; ++n) sums[n] = acc[n];
+    for (int n = 0; n < N; ++n)
+        for (int r = 0; r < R; ++r) sums[n][r] = acc[n][r];
 }
 
 // The values of a row in the order of mx_arrange, zeros in the rest of the last block.
@@ -201,18 +218,26 @@ template <class T>
 void mx_product(const uint8_t* w, const uint8_t* scale, int64_t begin, int64_t end,
                 int64_t cols, const typename T::value* x, int64_t batch, float* y,
                 int64_t ldy) {
-    const int64_t ldx = pitch<T>(mx_columns(cols));
+    const int64_t ldx = pitch<T>(mx_columns(cols)), lds = cols / GROUP;
     for (int64_t r = begin; r < end; r += 4) {
         const int count = static_cast<int>(end - r < 4 ? end - r : 4);
         auto run = [&](auto some, int64_t n) {
             constexpr int N = decltype(some)::value;
             Sums four[N][4] = {};
-            for (int q = 0; q < count; ++q) {
-                Sums sums[N];
-                mx_row<T, N>(w + (r + q) * cols / 2, scale + (r + q) * cols / GROUP,
-                             cols, x + n * ldx, sums);
-                for (int m = 0; m < N; ++m) four[m][q] = sums[m];
+            auto rows = [&](auto height, int q) {
+                constexpr int R = decltype(height)::value;
+                Sums sums[N][R];
+                mx_rows<T, R, N>(w + (r + q) * cols / 2, scale + (r + q) * lds, cols,
+                                 x + n * ldx, sums);
+                for (int m = 0; m < N; ++m)
+                    for (int i = 0; i < R; ++i) four[m][q + i] = sums[m][i];
+            };
+            if (__builtin_expect(count == 4, 1)) {
+                for (int q = 0; q < 4; q += 2) rows(std::integral_constant<int, 2>{}, q);
+                for (int m = 0; m < N; ++m) total4(four[m], y + (n + m) * ldy + r);
+                return;
             }
+            for (int q = 0; q < count; ++q) rows(std::integral_constant<int, 1>{}, q);
             for (int m = 0; m < N; ++m) {
                 float found[4];
                 total4(four[m], found);
@@ -220,9 +245,7 @@ void mx_product(const uint8_t* w, const uint8_t* scale, int64_t begin, int64_t e
                             static_cast<size_t>(count) * sizeof(float));
             }
         };
-        int64_t n = 0;
-        for (; batch - n >= 8; n += 8) run(std::integral_constant<int, 8>{}, n);
-        parts(batch - n, [&](auto some, int64_t m) { run(some, n + m); });
+        parts(batch, run);
     }
 }
 

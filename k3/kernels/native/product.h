@@ -23,15 +23,21 @@ K3_INLINE void product_block(const typename T::value* w, int64_t cols,
                              const typename T::value* x, Sums (*sums)[4], bool ahead) {
     constexpr int64_t step = LANES * T::PER_LANE;
     const int64_t ldx = pitch<T>(cols), whole = cols / step * step;
-    const char* next = reinterpret_cast<const char*>(w) + AHEAD_BYTES;
+    const int64_t own = R * cols * static_cast<int64_t>(sizeof *w);
+    const char* next = reinterpret_cast<const char*>(w) +
+                       (own > AHEAD_BYTES ? own : AHEAD_BYTES);
     Sums acc[R][N] = {};
     for (int64_t c = 0; c < whole; c += step) {
         Words a[R];
-        for (int r = 0; r < R; ++r) a[r] = words(w + r * cols + c);
+        for (int r = 0; r < R; ++r) {
+            a[r] = words(w + r * cols + c);
+            if constexpr (N > 1) K3_ONCE(a[r]);
+        }
         if (ahead)
             for (int r = 0; r < R; ++r, next += 64) __builtin_prefetch(next, 0, 2);
         for (int n = 0; n < N; ++n) {
             Words b = words(x + n * ldx + c);
+            if constexpr (R > 1) K3_ONCE(b);
             for (int r = 0; r < R; ++r) acc[r][n] = T::dot(acc[r][n], a[r], b);
         }
     }
@@ -109,7 +115,7 @@ void product(const typename T::value* w, int64_t begin, int64_t end, int64_t col
              const typename T::value* x, int64_t batch, float* y, int64_t ldy) {
     const int64_t ldx = pitch<T>(cols);
     // Eight short rows of x fit into the first cache beside those of W.
-    const bool narrow = cols * static_cast<int64_t>(sizeof *w) <= 1024;
+    const bool narrow = cols * static_cast<int64_t>(sizeof *w) <= 2048;
     const int64_t eights = narrow ? batch / 8 * 8 : 0;
     int64_t r = begin;
     for (; r + 4 <= end; r += 4) {

@@ -1,0 +1,60 @@
+"""Python objects that will be looked at soon, brought near all at once.
+
+After a decode step the weights have emptied the caches, and a look at some hundred
+tensors waits for memory once for each.
+"""
+
+import ctypes
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from k3.kernels.native import library
+
+LINE = 64
+TABLES = (32, 40)
+"""Bytes from the start of a dict at which CPython keeps the addresses of its tables.
+
+Only hints are made of them: nothing is read there, whatever they are elsewhere.
+"""
+
+
+class Objects:
+    """Where dicts, what they hold, and tensors are; they are kept alive here."""
+
+    def __init__(self, dicts: Iterable[Any], tensors: Iterable[Tensor]) -> None:
+        dicts, tensors = list(dicts), list(tensors)
+        held = [part for d in dicts for pair in d.items() for part in pair]
+        self._alive = [*dicts, *tensors, *held]
+        if sys.implementation.name != "cpython":
+            dicts, tensors, self._alive = [], [], []
+        near = [id(x) + part for x in self._alive for part in (0, 24)]
+        near += [x._cdata + LINE * i for x in tensors for i in range(3)]
+        hints = [at for d in dicts for at in _tables(d)]
+        hints += [at for x in tensors for at in _storage(x)]
+        self._near, self._hints = _lines(near), _lines(hints)
+
+    def fetch(self) -> None:
+        """Bring them near."""
+        call = library.function("k3_fetch", "pipi")
+        near, hints = self._near, self._hints
+        call(near.data_ptr(), near.numel(), hints.data_ptr(), hints.numel())
+
+
+def _lines(addresses: list[int]) -> Tensor:
+    found = sorted({at // LINE for at in addresses})
+    return torch.tensor(found, dtype=torch.int64).mul_(LINE)
+
+
+def _tables(held: Any) -> Iterator[int]:
+    for place in TABLES:
+        table = ctypes.c_int64.from_address(id(held) + place).value
+        yield from (table + LINE * i for i in range(4) if table)
+
+
+def _storage(x: Tensor) -> Iterator[int]:
+    at = x.untyped_storage()._cdata
+    yield from (at, at + LINE)
