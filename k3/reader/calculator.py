@@ -156,7 +156,8 @@ def shown(key: str, value: int) -> str:
         if size < 1000:
             break
         size, unit = size / 1000, larger
-    return f"{value:,} B" if unit == "B" else f"{value:,} B = {size:,.2f} {unit}"
+    whole = f"{value:,} B"
+    return whole if unit == "B" else f"{size:,.2f} {unit} = {whole}"
 
 
 def page() -> Page:
@@ -178,9 +179,10 @@ formulas are <code>k3.config.sizes</code>, run on symbols when this page was bui
 </header><form id="sizes" class="sizes">
 <fieldset><legend>Model</legend><label>Start from <select name="model">{models}</select>
 </label>{_inputs(numbers("released"), FREE)}</fieldset>
-<fieldset><legend>Sequences</legend>{_inputs(ASKED, _ASKED_WORDS)}
-<button type="reset">Reset</button></fieldset></form>
-<div aria-live="polite"><table class="counts"><tbody>{rows}</tbody></table></div>
+<div><fieldset><legend>Sequences</legend>{_inputs(ASKED, _ASKED_WORDS)}
+<button type="reset">Reset</button></fieldset>
+<div aria-live="polite"><table class="counts"><tbody>{rows}</tbody></table></div></div>
+</form>
 <p>Weights are counted as stored: MXFP4 experts, BF16 else. KDA memories are fp32.
 <code>k3 inspect released --tokens 1M</code> prints the same.</p>""",
     )

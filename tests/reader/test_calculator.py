@@ -53,7 +53,7 @@ def test_numbers_of_the_release():
 def test_the_page_says_the_same_without_javascript():
     body = calculator.page().body
     assert "2,779,931,837,184" in body
-    assert "1,560,860,324,864 B = 1.56 TB" in body
+    assert "1.56 TB = 1,560,860,324,864 B" in body
 
 
 def test_a_browser_finds_the_same_numbers(visit):

@@ -23,7 +23,7 @@ export function shown(key, value) {
   const short = size.toLocaleString("en", {
     minimumFractionDigits: 2, maximumFractionDigits: 2,
   });
-  return unit ? `${whole} B = ${short} ${UNITS[unit]}` : `${whole} B`;
+  return unit ? `${short} ${UNITS[unit]} = ${whole} B` : `${whole} B`;
 }
 
 async function start(form) {

@@ -6,6 +6,8 @@ const state = document.getElementById("state");
 const field = (id) => document.getElementById(id);
 let messages = [];
 let running = null;
+// Tool calls of the last answer that wait for the reader's results.
+let pending = [];
 
 function part(parent, kind, label) {
   const found = parent.querySelector(`.${kind}`);
@@ -20,7 +22,7 @@ function part(parent, kind, label) {
 function turn(who) {
   const made = document.createElement("div");
   made.className = `turn ${who}`;
-  made.innerHTML = `<b>${who === "user" ? "You" : "K3"}</b>`;
+  made.innerHTML = `<b>${{user: "You", tool: "Tool", assistant: "K3"}[who]}</b>`;
   turns.append(made);
   return made;
 }
@@ -43,11 +45,13 @@ async function* events(response) {
   }
 }
 
+/** A piece of a call joins what came of it; all calls as text. */
 function call(calls, delta) {
-  const found = (calls[delta.index] ??= {name: "", arguments: ""});
-  found.name += delta.function?.name ?? "";
-  found.arguments += delta.function?.arguments ?? "";
-  return calls.map((each) => `${each.name}(${each.arguments})`).join("\n");
+  const found = (calls[delta.index] ??= {id: "", type: "function", function: {name: "", arguments: ""}});
+  found.id ||= delta.id ?? "";
+  found.function.name += delta.function?.name ?? "";
+  found.function.arguments += delta.function?.arguments ?? "";
+  return calls.map((each) => `${each.function.name}(${each.function.arguments})`).join("\n");
 }
 
 async function answer(item, signal) {
@@ -60,11 +64,20 @@ async function answer(item, signal) {
     reasoning_effort: field("effort").value,
     max_tokens: Number(field("most").value),
   };
+  if (field("with-tools").checked) body.tools = tools();
   const response = await fetch("v1/chat/completions", {
     method: "POST", headers, body: JSON.stringify(body), signal,
   });
   if (!response.ok) throw new Error(await refusal(response));
   return gather(item, response);
+}
+
+function tools() {
+  try {
+    return JSON.parse(field("tools").value);
+  } catch (error) {
+    throw new Error(`The tools are no JSON: ${error.message}`);
+  }
 }
 
 async function refusal(response) {
@@ -77,13 +90,14 @@ async function refusal(response) {
 
 async function gather(item, response) {
   const began = performance.now();
-  const [calls, found] = [[], {content: "", usage: null, first: 0}];
+  const [calls, found] = [[], {content: "", thinking: "", usage: null, first: 0}];
   for await (const event of events(response)) {
     if (event.error) throw new Error(event.error.message);
     if (event.usage) found.usage = event.usage;
     const delta = event.choices?.[0]?.delta ?? {};
     if (delta.reasoning_content) {
-      part(item, "thinking", "thinking").textContent += delta.reasoning_content;
+      found.thinking += delta.reasoning_content;
+      part(item, "thinking", "thinking").textContent = found.thinking;
     }
     if (delta.content) {
       found.content += delta.content;
@@ -92,31 +106,57 @@ async function gather(item, response) {
     for (const each of delta.tool_calls ?? []) {
       part(item, "calls", "tool call").textContent = call(calls, each);
     }
-    found.first ||= performance.now();
+    found.first ||= performance.now() - began;
   }
-  return {...found, seconds: (performance.now() - began) / 1000};
+  return {...found, calls, seconds: (performance.now() - began) / 1000};
 }
 
-function figures({usage, seconds}) {
+function figures({usage, seconds, first}) {
   if (!usage) return "";
   const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
   const speed = usage.completion_tokens / seconds;
-  return `${usage.completion_tokens} tokens, ${speed.toFixed(0)} tokens/s; ` +
+  return `${usage.completion_tokens} tokens, ${speed.toFixed(speed < 10 ? 1 : 0)} tokens/s, ` +
+    `the first after ${(first / 1000).toFixed(2)} s; ` +
     `${cached} of ${usage.prompt_tokens} prompt tokens cached`;
 }
 
-async function say(text) {
-  messages.push({role: "user", content: text});
-  part(turn("user"), "content", "").textContent = text;
+/** The answer as the history keeps it: with its thinking, so that its prefix is cached. */
+function past({content, thinking, calls}) {
+  const kept = {role: "assistant", content};
+  if (thinking) kept.reasoning_content = thinking;
+  if (calls.length) kept.tool_calls = calls;
+  return kept;
+}
+
+/** What the reader typed: a message, or the result of a call that waits. */
+function take(text) {
+  const [one] = pending;
+  const shown = part(turn(one ? "tool" : "user"), "content", "");
+  shown.textContent = one ? `${one.function.name} → ${text}` : text;
+  messages.push(one
+    ? {role: "tool", tool_call_id: one.id, content: text}
+    : {role: "user", content: text});
+  pending = pending.slice(1);
+  wait();
+  return pending.length === 0;
+}
+
+function wait() {
+  const [one] = pending;
+  field("asked").textContent = one ? `Result of ${one.function.name}(${one.function.arguments})` : "Your message";
+}
+
+async function say() {
   const item = turn("assistant");
   running = new AbortController();
   field("stop").disabled = false;
   state.textContent = "Answering…";
   try {
     const found = await answer(item, running.signal);
-    messages.push({role: "assistant", content: found.content});
+    messages.push(past(found));
     part(item, "figures", "").textContent = figures(found);
-    state.textContent = "";
+    pending = found.calls;
+    state.textContent = pending.length ? "The model waits for the result of its call." : "";
   } catch (error) {
     messages.pop();
     state.textContent = error.name === "AbortError" ? "Stopped." : error.message;
@@ -124,6 +164,8 @@ async function say(text) {
   }
   running = null;
   field("stop").disabled = true;
+  wait();
+  item.scrollIntoView({block: "nearest"});
 }
 
 form.addEventListener("submit", (event) => {
@@ -131,7 +173,7 @@ form.addEventListener("submit", (event) => {
   const text = field("words").value.trim();
   if (!text || running) return;
   field("words").value = "";
-  say(text);
+  if (take(text)) say();
 });
 field("words").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey) {
@@ -143,6 +185,8 @@ field("stop").addEventListener("click", () => running?.abort());
 field("new").addEventListener("click", () => {
   running?.abort();
   messages = [];
+  pending = [];
   turns.replaceChildren();
   state.textContent = "";
+  wait();
 });

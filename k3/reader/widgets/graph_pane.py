@@ -43,13 +43,12 @@ def element(name: str) -> str:
     """The pane of a graph of k3.graph or of a widget; RequestError if there is none."""
     block = find(name)
     title = html.escape(f"{name}: {block.says}")
-    script = json.dumps(_data(block), ensure_ascii=False, separators=(",", ":"))
     drawn = len(block.nodes) <= MOST_NODES
+    script = _script(block) if drawn else ""
     picture = svg(block, name) if drawn else _too_many(block)
     return (
         f'<k3-graph name="{html.escape(name)}">'
-        f'<script type="application/json">{script.replace("<", chr(92) + "u003c")}'
-        f'</script><section class="k3-card" aria-label="Graph {html.escape(name)}">'
+        f'{script}<section class="k3-card" aria-label="Graph {html.escape(name)}">'
         f"<header><h4>Typed graph</h4><p>{title}</p></header>"
         f'{picture}<div class="k3-node" aria-live="polite"></div>'
         f"<details><summary>The graph as a table</summary>{table(block)}</details>"
@@ -72,6 +71,15 @@ def find(name: str) -> Block:
         names = ", ".join((*catalogue, *_of_widgets()))
         raise RequestError(f"a graph must be one of {names}: got {name!r}; choose one")
     return _of_widgets()[name]
+
+
+def _script(block: Block) -> str:
+    """What the drawing needs to tell values; a table alone needs nothing."""
+    data = json.dumps(_data(block), ensure_ascii=False, separators=(",", ":"))
+    return (
+        f'<script type="application/json">{data.replace("<", chr(92) + "u003c")}'
+        "</script>"
+    )
 
 
 def _data(block: Block) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def test_a_graph_of_many_nodes_is_a_table_alone():
     text = graph_pane.element(names[0])
     assert "too many to draw" in text
     assert "<svg" not in text
+    assert "<script" not in text
 
 
 def test_an_unknown_graph_is_refused():
