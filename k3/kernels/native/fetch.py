@@ -31,10 +31,10 @@ class Objects:
         self._alive = [*dicts, *tensors, *held]
         if sys.implementation.name != "cpython":
             dicts, tensors, self._alive = [], [], []
-        near = [id(x) + part for x in self._alive for part in (0, 24)]
-        near += [x._cdata + LINE * i for x in tensors for i in range(3)]
+        near = [at for x in self._alive for at in _parts(x)]
+        near += [x._cdata for x in tensors]
         hints = [at for d in dicts for at in _tables(d)]
-        hints += [at for x in tensors for at in _storage(x)]
+        hints += [at for x in tensors for at in _behind(x)]
         self._near, self._hints = _lines(near), _lines(hints)
 
     def fetch(self) -> None:
@@ -45,8 +45,15 @@ class Objects:
 
 
 def _lines(addresses: list[int]) -> Tensor:
-    found = sorted({at // LINE for at in addresses})
-    return torch.tensor(found, dtype=torch.int64).mul_(LINE)
+    """One address in each cache line, in order."""
+    found = sorted({at // LINE: at for at in addresses}.values())
+    return torch.tensor(found, dtype=torch.int64)
+
+
+def _parts(x: object) -> tuple[int, ...]:
+    """Bytes of an object itself; a name's hash is its fourth word."""
+    wide = isinstance(x, (str, dict, Tensor))
+    return (id(x), id(x) + 24) if wide else (id(x),)
 
 
 def _tables(held: Any) -> Iterator[int]:
@@ -55,6 +62,7 @@ def _tables(held: Any) -> Iterator[int]:
         yield from (table + LINE * i for i in range(4) if table)
 
 
-def _storage(x: Tensor) -> Iterator[int]:
-    at = x.untyped_storage()._cdata
-    yield from (at, at + LINE)
+def _behind(x: Tensor) -> Iterator[int]:
+    """What Tensor.data_ptr looks at behind the tensor's own object."""
+    storage = x.untyped_storage()._cdata
+    yield from (x._cdata + LINE, x._cdata + 2 * LINE, storage, storage + LINE)
