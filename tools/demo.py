@@ -1,12 +1,20 @@
-"""`make demo`: the shipped model is checked, then it writes.
+"""`make demo`: the shipped model is checked, then it writes; the reader comes last.
 
     python tools/demo.py [MODEL]
 
-Prints the same with and without a terminal; exit 1 where a check fails.
+Prints the same with and without a terminal; exit 1 where a check fails. On a terminal
+it goes on to serve the reader's pages until Ctrl-C; never in CI.
 """
 
+import importlib.util
+import os
+import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Mapping
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +35,7 @@ next
   .venv/bin/k3 generate -p "The with statement" --temperature 0.7
   .venv/bin/k3 inspect released --tokens 1M
   .venv/bin/k3 compare tests/golden/tiny_release tests/golden/tiny_release/golden.npz
-  .venv/bin/k3 read --build /tmp/k3-site    the paper beside code, theorems, figures
+  .venv/bin/k3 read          the paper beside code, theorems, figures, in a browser
   .venv/bin/k3 --help        the other verbs; make test runs the tests"""
 
 
@@ -67,6 +75,43 @@ def completion(model: "Model", tokenizer: "Tokenizer") -> None:
     print(f"\n\n    {count} tokens, {count / seconds:.0f} tok/s with the prompt\n")
 
 
+def ends_with_reader(terminal: bool, environ: Mapping[str, str]) -> bool:
+    """Whether somebody is there to read."""
+    return terminal and not environ.get("CI") and environ.get("TERM") != "dumb"
+
+
+def reader() -> None:
+    """The pages until Ctrl-C: by `k3 read`, or as files where serving is not there."""
+    print("\nlast, the reader: every claim beside its code, theorem and figure")
+    served = all(map(importlib.util.find_spec, ("starlette", "uvicorn")))
+    try:
+        if served:
+            subprocess.run([sys.executable, "-m", "k3", "read"], check=False)
+        else:
+            with tempfile.TemporaryDirectory() as folder, static(Path(folder)) as pages:
+                host, port = pages.server_address[:2]
+                print(f"k3: the reader is at http://{host!s}:{port}/; Ctrl-C ends it")
+                pages.serve_forever()
+    except KeyboardInterrupt:
+        print()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Files, without a line for each."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def static(folder: Path) -> ThreadingHTTPServer:
+    """The site in a folder, on a free port of this machine."""
+    from k3.reader import site
+
+    site.build(folder)
+    handler = partial(Quiet, directory=str(folder))
+    return ThreadingHTTPServer(("127.0.0.1", 0), handler)
+
+
 def show(step: int, what: str, ok: bool, detail: str = "") -> None:
     """One line of the check list."""
     print(f"[{step}/3] {what:32} {'ok' if ok else 'FAILED':8} {detail}".rstrip())
@@ -84,6 +129,8 @@ def main() -> int:
     good = streaming_verdict(model, tokenizer.encode(sample)[:64]) and good
     completion(model, tokenizer)
     print(NEXT)
+    if good and ends_with_reader(sys.stdout.isatty(), os.environ):
+        reader()
     return 0 if good else 1
 
 
