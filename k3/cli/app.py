@@ -19,6 +19,7 @@ from k3.cli import (
     chat,
     compare,
     convert,
+    data,
     env,
     eval,
     generate,
@@ -51,6 +52,7 @@ app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
 app.command("vectors")(vectors.vectors)
 app.command("convert")(convert.convert)
+app.command("data")(data.data)
 app.command("train")(train.train)
 app.command("prove")(prove.prove)
 app.command("graph")(graph.graph)

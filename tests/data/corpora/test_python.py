@@ -95,6 +95,7 @@ def test_join_is_utf8():
 
 
 def test_code_is_whole_files_of_the_library():
-    found = {d.name: d.text for d in (*python.code().train, *python.code().heldout)}
+    corpus = python.code()
+    found = {d.name: d.text for d in (*corpus.train, *corpus.heldout)}
     assert "class TextWrapper" in found["code:textwrap.py"]
     assert not any("/test/" in name for name in found)
