@@ -119,9 +119,9 @@ class Muon:
                 for part in self._parts(name, gradient):
                     shape = (part.W.shape[-2], part.W.shape[-1])
                     by_shape.setdefault(shape, []).append(part)
-        batches = [b for s, parts in by_shape.items() for b in _batches(parts, s)]
+        joint = [b for s, parts in by_shape.items() for b in batches(parts, s)]
         move = partial(self._move, rate=rate)
-        self.orthogonalized = sum((pool.map if pool else map)(move, batches))
+        self.orthogonalized = sum((pool.map if pool else map)(move, joint))
 
     def _parts(self, name: str, gradient: Tensor) -> Iterator[Part]:
         held = self.weights[name].data, self.moments[name], gradient.contiguous()
@@ -157,7 +157,7 @@ class Muon:
         return torch.add(G, after, alpha=mu)
 
 
-def _batches(parts: list[Part], shape: tuple[int, int]) -> Iterator[list[Part]]:
+def batches(parts: list[Part], shape: tuple[int, int]) -> Iterator[list[Part]]:
     """Cut long stacks and join short ones, to batches of about BATCH_VALUES."""
     room = max(1, BATCH_VALUES // (shape[0] * shape[1]))
     batch: list[Part] = []
