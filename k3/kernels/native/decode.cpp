@@ -145,7 +145,7 @@ int64_t room(const Sizes& z, const Run& run) {
     int64_t B = run.batch * run.tokens, longest = 0;
     for (int64_t b = 0; b < run.batch; ++b)
         longest = run.lens[b] > longest ? run.lens[b] : longest;
-    int64_t kda = z.kda_heads * (8 * z.K + 6 * z.V) + z.K;
+    int64_t kda = z.kda_heads * (8 * z.K + 6 * z.V + 64) + z.K;
     int64_t mla = z.mla_heads * (3 * (z.nope + z.rope) + 4 * z.latent + 3 * z.rope +
                                  4 * z.mla_v + 128) +
                   4 * z.q_lora + 4 * z.latent + mla_room(z, longest + run.tokens);

@@ -1,10 +1,12 @@
-// The next tokens through a KDA layer: projections, convolution, gate, memory, gated output.
+// The next tokens through a KDA layer: projections, convolution, gate, memory, gated
+// output.
 // See __AVX512BF16__ in lanes.h.
 #include <cmath>
 #include <vector>
 
 #include "api.h"
 #include "decode.h"
+#include "kda_rows.h"
 #include "pool.h"
 #include "rows.h"
 
@@ -12,51 +14,35 @@ namespace k3 {
 
 namespace {
 
-// The inputs of one head of one token, and how its memory takes them.
-struct Head {
-    const float *q, *k, *v, *decay;
-    float beta;
-};
+// The memory S [V K] of a head after one token, in `next`; v, out [V].
+void update(const kda::Few& x, const float* v, const float* S, float* next, int64_t K,
+            int64_t V, float* out) {
+    int64_t r = 0;
+    for (; r + kda::ROWS <= V; r += kda::ROWS)
+        kda::one_token<kda::ROWS>(x, S + r * K, next + r * K, K, v + r, out + r,
+                                  nullptr);
+    for (; r < V; ++r)
+        kda::one_token<1>(x, S + r * K, next + r * K, K, v + r, out + r, nullptr);
+}
 
-// S' = S diag(decay); S = S' + beta (v - S' k) k^T; out = S q, four rows at a time.
-void update(const Head& head, const float* S, float* next, int64_t K, int64_t V,
-            float* out) {
-    const float own = dot_row(head.q, head.k, K);
-    for (int64_t v = 0; v < V; v += 4) {
-        const int64_t rows = V - v < 4 ? V - v : 4;
-        vec seen[4] = {}, read[4] = {};
-        over(K, [&](int64_t i, int64_t n) {
-            vec d = load_n(head.decay + i, n), k = load_n(head.k + i, n);
-            vec q = load_n(head.q + i, n);
-            for (int64_t r = 0; r < rows; ++r) {
-                vec kept = load_n(S + (v + r) * K + i, n) * d;
-                seen[r] += kept * k;
-                read[r] += kept * q;
-            }
-        });
-        float error[4];
-        for (int64_t r = 0; r < rows; ++r) {
-            error[r] = (head.v[v + r] - sum(seen[r])) * head.beta;
-            out[v + r] = sum(read[r]) + error[r] * own;
-        }
-        over(K, [&](int64_t i, int64_t n) {
-            vec d = load_n(head.decay + i, n), k = load_n(head.k + i, n);
-            for (int64_t r = 0; r < rows; ++r) {
-                vec kept = load_n(S + (v + r) * K + i, n) * d;
-                store_n(next + (v + r) * K + i, kept + k * error[r], n);
-            }
-        });
+// Filters of n channels beside each other, `width` taps each: tap j of all of them.
+struct Taps {
+    const float* taps;
+    int64_t width, n;
+    float turned[4 * W];
+    Taps(const float* p, int64_t width, int64_t n) : taps(p), width(width), n(n) {
+        if (!usual()) return;
+        for (int i = 0; i < W; ++i)
+            for (int j = 0; j < 4; ++j) turned[j * W + i] = p[4 * i + j];
     }
-}
-
-// y += x * taps, taps of neighbours `width` apart.
-template <class V>
-void tap(const V* x, const float* taps, int64_t width, int64_t n, float* __restrict y) {
-    if (width == 4)
-        for (int64_t i = 0; i < n; ++i) y[i] += widen(x[i]) * taps[4 * i];
-    else
-        for (int64_t i = 0; i < n; ++i) y[i] += widen(x[i]) * taps[width * i];
-}
+    bool usual() const { return width == 4 && n == W; }
+    vec at(int64_t j) const {
+        if (usual()) return load(turned + j * W);
+        float lanes[W] = {};
+        for (int64_t i = 0; i < n; ++i) lanes[i] = taps[width * i + j];
+        return load(lanes);
+    }
+};
 
 template <class T>
 struct Token {
@@ -74,15 +60,14 @@ struct Token {
         const int64_t t = b % pass.run.tokens;
         auto* in = window(carried.window_in, b) + first;
         const float* now = raw + b * C + first;
-        // Tap by tap, so that channels lie side by side; sums in the same order.
-        for (int64_t i = 0; i < n; ++i) y[i] = 0;
-        for (int64_t j = 0; j < past; ++j) {
-            if (t + j < past) tap(in + (t + j) * C, taps + j, width, n, y);
-            else tap(now + (j - past) * C, taps + j, width, n, y);
-        }
-        tap(now, taps + past, width, n, y);
         over(n, [&](int64_t i, int64_t m) {
-            vec x = load_n(y + i, m);
+            const Taps filter(taps + i * width, width, m);
+            vec x = {};
+            for (int64_t j = 0; j < past; ++j)
+                x += filter.at(j) * (t + j < past
+                                         ? load_n(in + (t + j) * C + i, m)
+                                         : load_n(now + (j - past) * C + i, m));
+            x += filter.at(past) * load_n(now + i, m);
             store_n(y + i, x * sigmoid(x), m);
         });
         T::round_row(y, n);
@@ -131,7 +116,8 @@ struct Token {
     void run_head(int64_t b, int64_t h, float* mine) {
         const int64_t K = pass.z.K, V = pass.z.V, H = pass.z.kda_heads,
                       width = pass.z.past + 1;
-        float *q = mine, *k = q + K, *v = k + K, *g = v + V;
+        float *q = mine, *k = q + kda::padded(K), *g = k + kda::padded(K),
+              *v = g + kda::padded(K);
         convolve(b, h * K, K, layer.q_conv + h * K * width, q);
         convolve(b, (H + h) * K, K, layer.k_conv + h * K * width, k);
         convolve(b, 2 * H * K + h * V, V, layer.v_conv + h * V * width, v);
@@ -149,8 +135,8 @@ struct Token {
         const int64_t memory = (pass.sequence(b) * H + h) * V * K;
         float* next = carried.state_out + memory;
         const bool first = b % pass.run.tokens == 0;
-        update({q, k, v, g, strength}, first ? carried.state_in + memory : next, next,
-               K, V, y);
+        update({g, k, q, strength, dot_row(q, k, K)}, v,
+               first ? carried.state_in + memory : next, next, K, V, y);
         const float eps = static_cast<float>(pass.z.eps);
         const float rms =
             1.0f / std::sqrt(dot_row(y, y, V) / static_cast<float>(V) + eps);
@@ -204,9 +190,11 @@ void kda_layer(Pass& pass, const Layer& layer, const Carried& carried, const flo
     auto* packed_low = packed_rows<T>(s, low, z.K, B, z.K);
     Job gate = dense<T>(layer.f_b, keys, z.K, packed_low, B, token.z, keys);
     run_jobs<T>(&gate, 1, pass.run.threads);
-    const int64_t own = (3 * z.K + z.V + 15) / 16 * 16;
+    const int64_t own = 3 * kda::padded(z.K) + kda::padded(z.V);
     const int64_t tokens = pass.run.tokens;
     auto* mine = s.take<float>(pass.run.batch * H * own);
+    // Behind a row of q, k or g there are zeros up to a whole vector.
+    std::memset(mine, 0, pass.run.batch * H * own * sizeof(float));
     parallel(pass.run.threads, pass.run.batch * H, [&](int64_t i) {
         for (int64_t t = 0; t < tokens; ++t)
             token.run_head(i / H * tokens + t, i % H, mine + i * own);
@@ -226,16 +214,18 @@ template void kda_layer<Bf16>(Pass&, const Layer&, const Carried&, const float*,
 static void replay_head(const float* base, float* out, const float* k, const float* v,
                         const float* g, const float* beta, int64_t count, int64_t H,
                         int64_t K, int64_t V) {
-    std::vector<float> decay(K), read(V);
+    const int64_t Kp = kda::padded(K);
+    std::vector<float> decay(Kp), key(Kp), read(V);
     if (!count) std::memcpy(out, base, V * K * sizeof(float));
     for (int64_t t = 0; t < count; ++t) {
         const float* row = g + t * H * K;
         over(K, [&](int64_t i, int64_t n) {
             store_n(decay.data() + i, exp(load_n(row + i, n)), n);
         });
-        const float* key = k + t * H * K;
-        update({key, key, v + t * H * V, decay.data(), beta[t * H]}, t ? out : base,
-               out, K, V, read.data());
+        std::memcpy(key.data(), k + t * H * K, K * sizeof(float));
+        // Nothing is read of it: the key stands for a query.
+        update({decay.data(), key.data(), key.data(), beta[t * H], 0}, v + t * H * V,
+               t ? out : base, out, K, V, read.data());
     }
 }
 

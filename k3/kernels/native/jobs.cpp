@@ -131,6 +131,8 @@ typename T::value* packed_rows(Scratch& scratch, const float* x, int64_t ldx,
 }
 
 #define K3_FOR(T)                                                                   \
+    template void product<T>(const T::value*, int64_t, int64_t, int64_t,            \
+                             const T::value*, int64_t, float*, int64_t);            \
     template void run_jobs<T>(const Job*, int64_t, int64_t);                        \
     template int64_t row_pitch<T>(int64_t, bool);                                   \
     template void pack_rows<T>(const float*, int64_t, int64_t, int64_t, bool,       \

@@ -233,7 +233,8 @@ void mx_product(const uint8_t* w, const uint8_t* scale, int64_t begin, int64_t e
                     for (int i = 0; i < R; ++i) four[m][q + i] = sums[m][i];
             };
             if (__builtin_expect(count == 4, 1)) {
-                for (int q = 0; q < 4; q += 2) rows(std::integral_constant<int, 2>{}, q);
+                for (int q = 0; q < 4; q += TALL)
+                    rows(std::integral_constant<int, TALL>{}, q);
                 for (int m = 0; m < N; ++m) total4(four[m], y + (n + m) * ldy + r);
                 return;
             }

@@ -8,6 +8,12 @@
 namespace k3 {
 
 constexpr int64_t AHEAD_BYTES = 8192;
+// Rows of W, or of MXFP4, for which there are registers beside rows of x.
+#if defined(__AVX512F__)
+constexpr int TALL = 2;
+#else
+constexpr int TALL = 1;
+#endif
 
 // Values from one row of x to the next: whole vectors, an odd number of them, so that
 // rows of a batch do not meet in one cache set.
@@ -116,11 +122,12 @@ void product(const typename T::value* w, int64_t begin, int64_t end, int64_t col
     const int64_t ldx = pitch<T>(cols);
     // Eight short rows of x fit into the first cache beside those of W.
     const bool narrow = cols * static_cast<int64_t>(sizeof *w) <= 2048;
-    const int64_t eights = narrow ? batch / 8 * 8 : 0;
+    const int64_t eights = TALL > 1 && narrow ? batch / 8 * 8 : 0;
     int64_t r = begin;
     for (; r + 4 <= end; r += 4) {
-        for (int64_t n = 0; n < eights; n += 8)
-            product_eight<T>(w + r * cols, cols, x + n * ldx, y + n * ldy + r, ldy,
+        if constexpr (TALL > 1)
+            for (int64_t n = 0; n < eights; n += 8)
+                product_eight<T>(w + r * cols, cols, x + n * ldx, y + n * ldy + r, ldy,
                              n == 0);
         parts(batch - eights, [&](auto count, int64_t m) {
             constexpr int N = decltype(count)::value;
@@ -135,6 +142,14 @@ void product(const typename T::value* w, int64_t begin, int64_t end, int64_t col
             product_one<T, N>(w + r * cols, cols, x + n * ldx, y + n * ldy + r, ldy);
         });
 }
+
+// Compiled once, in jobs.cpp.
+#define K3_FOR(T)                                                                 \
+    extern template void product<T>(const T::value*, int64_t, int64_t, int64_t,   \
+                                    const T::value*, int64_t, float*, int64_t);
+K3_FOR(Fp32)
+K3_FOR(Bf16)
+#undef K3_FOR
 
 // out[n][c] += sum over r of p[n][r] W[r][c] for c below width; W has `ld` a row.
 template <class T, int N>
