@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,18 @@ from k3.data.tokenizer import Tokenizer
 from k3.errors import CheckpointError, RequestError
 from k3.model import Model
 from k3.model.mtp import MTP
-from k3.train import baselines, card, evaluate, loop, report, snapshot, sources, start
+from k3.train import (
+    baselines,
+    card,
+    curves,
+    evaluate,
+    loop,
+    report,
+    snapshot,
+    sources,
+    start,
+    track,
+)
 from k3.train.progress import Progress
 from k3.train.recipe import Recipe
 
@@ -61,16 +72,19 @@ def run(
     resume: bool = False,
     quiet: bool = False,
     command: str = "",
+    trackers: Sequence[str] = (),
 ) -> Result:
     """Train a recipe into the directory `out` and judge the files that were written.
 
     Leaves config, shards, index, tokenizer, generation config, README.md (the card,
-    which quotes `command`), metrics.jsonl and the last snapshot. Unless `quiet`,
-    every stage says on standard error what it is and how long it took.
+    which quotes `command`), metrics.jsonl, its curves and the last snapshots. Unless
+    `quiet`, every stage says on standard error what it is and how long it took.
+    `trackers` (k3.train.track) get the records too.
     Raises: RequestError for a directory that holds another run.
     """
     began, directory = time.monotonic(), Path(out)
     sources.check(name for name, _ in recipe.mixture)
+    track.check(trackers)
     before = snapshot.read(directory)[1] if resume else _open(directory)
     with report.stage("reading text", quiet=quiet):
         corpus = corpora.stdlib()
@@ -84,11 +98,15 @@ def run(
     known = bool(before.get("step"))
     data = _data(recipe, corpus, directory, known=known, quiet=quiet)
     model = fresh(recipe)
-    with report.reporter(directory, quiet=quiet) as tell:
+    with (
+        track.opened(trackers, recipe, directory) as also,
+        report.reporter(directory, quiet=quiet, also=also) as tell,
+    ):
         at = loop.run(
             model, data, recipe, directory, facts=facts, resume=resume, report=tell
         )
     package(model, directory)
+    curves.draw(directory)
     result = _judge(recipe, corpus, directory, at, quiet=quiet)
     (directory / card.FILE_NAME).write_text(card.text(recipe, corpus, result, command))
     return dataclasses.replace(result, total_seconds=time.monotonic() - began)

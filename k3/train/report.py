@@ -4,7 +4,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,14 +48,17 @@ def _step(text: bytes) -> float:
 
 
 @contextmanager
-def reporter(directory: Path, *, quiet: bool) -> Iterator[Report]:
+def reporter(
+    directory: Path, *, quiet: bool, also: Sequence[Report] = ()
+) -> Iterator[Report]:
     """Append every record to metrics.jsonl and show it: a bar on a terminal."""
     with (directory / FILE_NAME).open("a") as metrics, _shown(quiet) as show:
 
         def report(record: Record) -> None:
             metrics.write(json.dumps(record) + "\n")
             metrics.flush()
-            show(record)
+            for told in (show, *also):
+                told(record)
 
         yield report
 

@@ -15,6 +15,7 @@ from k3.train.trainer import Trainer
 FILES = {
     "README.md",
     "config.json",
+    "curves",
     "generation_config.json",
     "metrics.jsonl",
     "model.safetensors.index.json",
