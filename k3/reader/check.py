@@ -15,6 +15,7 @@ from k3.reader import (
     site,
     source,
     theorems,
+    trace,
     verdicts,
     worked,
 )
@@ -31,7 +32,7 @@ def problems() -> list[str]:
     # Pages are made of names that exist, so links are looked at last.
     if not found:
         found += links.dead(site.site())
-    return found + unset() + uncovered()
+    return found + unset() + uncovered() + untraced()
 
 
 def of_chapter(chapter: Chapter) -> list[str]:
@@ -125,6 +126,12 @@ def uncovered() -> list[str]:
         for name in source.public(f"k3.spec.{path.stem}")
         if f"k3.spec.{path.stem}:{name}" not in shown
     ]
+
+
+def untraced() -> list[str]:
+    """A sentence where the trace is of another model than the one in the package."""
+    wrong = f"{trace.FILE}: the trace is of another model; {trace.REBUILD}"
+    return [] if trace.fresh() else [wrong]
 
 
 def _refusals(look: Callable[[str], object], name: str) -> Iterator[str]:

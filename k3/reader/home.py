@@ -29,7 +29,8 @@ figure you can move.</p>
 <div><dt>wrong variants refuted</dt><dd>{_mutants()}</dd></div>
 <div><dt>figures that compute</dt><dd>{len(live.names())}</dd></div>
 </dl></section>
-<section class="taste" aria-labelledby="taste"><h2 id="taste">One of the figures</h2>
+<section class="taste" aria-labelledby="taste"><h2 class="unseen">A first look</h2>
+<h3 id="taste">One of the figures</h3>
 <p>Every expert of K3 bends its numbers with a curve. SwiGLU, the curve of the models
 before, has no ceiling. K3's SiTU never passes 100: that is
 <a href="situ.html#situ-bound">a theorem, for all inputs</a>. Drag the point.</p>

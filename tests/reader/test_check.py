@@ -2,7 +2,7 @@
 
 import pytest
 
-from k3.reader import check, code, links, theorems, verdicts
+from k3.reader import check, code, links, theorems, trace, verdicts
 from k3.reader.chapter import Chapter, Claim, Prose
 
 GOOD = {
@@ -75,6 +75,50 @@ def test_dead_links_are_found():
         "a.html: the link c.html leads to no page or file",
         "a.html: the link http://d is neither relative nor https",
     ]
+
+
+def test_the_whole_check_names_each_kind_of_wrong(monkeypatch):
+    """One chapter with one claim, wrong in a way at a time; the rest is as it is."""
+    monkeypatch.setattr(check, "uncovered", list)
+    monkeypatch.setattr(check, "unset", list)
+    monkeypatch.setattr(check, "untraced", list)
+    monkeypatch.setattr(check.site, "site", dict)
+
+    def found(**changes):
+        parts = (Claim(**GOOD | changes),)
+        made = Chapter(file="x.md", slug="x", title="T", summary="", parts=parts)
+        monkeypatch.setattr(check, "chapters", lambda: (made,))
+        return check.problems()
+
+    assert found() == []
+    assert "defines no 'updates'" in found(code=("k3.spec.kda:updates",))[0]
+    assert "equation 7 is in no first line" in found(equation="7")[0]
+    monkeypatch.setattr(check.site, "site", lambda: {"a.html": b'<a href="c.html">'})
+    assert found() == ["a.html: the link c.html leads to no page or file"]
+    monkeypatch.setattr(verdicts, "digest", lambda module: "0" * 64)
+    assert "the verdict kda.recurrent is of older code" in found()[0]
+
+
+def test_a_public_function_in_no_chapter_is_named(monkeypatch):
+    shown = [c for c in check.chapters() if c.slug != "kda"]
+    monkeypatch.setattr(check, "chapters", lambda: tuple(shown))
+    assert "k3.spec.kda:gate is in no chapter; give it to a claim's code" in (
+        check.uncovered()
+    )
+
+
+def test_a_formula_that_is_not_typeset_is_named(monkeypatch):
+    monkeypatch.setattr(check.formulas, "typeset", dict)
+    found = check.unset()
+    assert len(found) > 400
+    assert all("is not typeset; python tools/reader/formulas.py" in f for f in found)
+
+
+def test_a_trace_of_another_model_is_named(monkeypatch):
+    assert check.untraced() == []
+    monkeypatch.setattr(trace, "digest", lambda: "0" * 64)
+    (wrong,) = check.untraced()
+    assert wrong.endswith("python tools/reader/trace.py")
 
 
 def test_nothing_is_wrong_with_the_chapters():

@@ -63,6 +63,26 @@ def test_every_chapter_is_below_half_a_megabyte_with_its_formulas_set():
         assert b'class="absent"' not in content, each.slug
 
 
+WORKED = {
+    "situ": ["1.848469", "9.585417"],
+    "kda": ["7.4", "5.25", "2.25"],
+    "mla": ["576", "30,720"],
+    "experts": ["3/7", "4/7"],
+    "post-training": ["2.169"],
+    "mx": ["3.00"],
+    "draft": ["0.70"],
+    "attn-res": ["9"],
+    "prefix-cache": ["2,560"],
+}
+
+
+def test_the_articles_numbers_stand_in_the_pages_as_computed():
+    for slug, numbers in WORKED.items():
+        text = site.site()[f"{slug}.html"].decode()
+        shown = set(re.findall(r'<data class="worked" value="[^"]+">([^<]*)<', text))
+        assert shown.issuperset(numbers), slug
+
+
 def test_build_writes_what_is_served(tmp_path):
     written = site.build(tmp_path / "site")
     assert tmp_path / "site" / "index.html" in written

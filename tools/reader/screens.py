@@ -1,7 +1,7 @@
 """Pictures of pages, to be looked at: python tools/reader/screens.py FOLDER [PAGE ...].
 
 Each page at 1200 and 390 pixels, light and dark, whole and as the first view, and as it
-would be printed. Needs Debian's Chromium (tools/chromium.sh).
+would be printed on A4. Needs Debian's Chromium (tools/chromium.sh).
 """
 
 import shutil
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from k3.reader import serve
 from k3.serve.openai import server
@@ -55,9 +55,18 @@ def shoot(browser: Browser, address: str, pages: Sequence[str], folder: Path) ->
             kind = f"{name}-{width}-{scheme}"
             tab.screenshot(path=folder / f"{kind}-first.png")
             tab.screenshot(path=folder / f"{kind}.png", full_page=True)
-            if (width, scheme) == (1200, "light"):
-                tab.pdf(path=folder / f"{name}.pdf", format="A4")
+            if (width, scheme) == SIZES[0]:
+                printed(tab, folder / f"{name}-print.png")
         context.close()
+
+
+def printed(tab: Page, path: Path) -> None:
+    """The page as paper has it, at the width of A4."""
+    tab.emulate_media(media="print")
+    tab.set_viewport_size({"width": 720, "height": 1000})
+    tab.screenshot(path=path, full_page=True)
+    tab.set_viewport_size({"width": SIZES[0][0], "height": 900})
+    tab.emulate_media(media="screen")
 
 
 if __name__ == "__main__":
