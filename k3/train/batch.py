@@ -33,6 +33,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Losses:
+    """Shares of a pass in the mean losses of its step, and its sums by domain."""
+
+    next: Float[Tensor, ""]
+    mtp: Float[Tensor, ""]
+    domains: Float[Tensor, "256 2"]
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """What the rows of a step gave. Losses are in nats a learned target.
 
@@ -113,19 +122,32 @@ def _pass(
         features = model.encode_images(row.pixels, row.grids)
     logits = model(row.ids, cu_seqlens=row.cu_seqlens, features=features, taps=taps)
     assert isinstance(logits, Tensor)
-    losses = _losses(logits, row.targets, row.learned)
-    loss = losses.sum() / max(1, objective.counts.next)
-    further = _mtp(model, row, taps) if objective.weight else losses[:0]
-    mtp = further.sum() / max(1, objective.counts.mtp)
-    gradients = torch.autograd.grad(
-        loss + objective.weight * mtp, parameters, allow_unused=True
-    )
+    found = losses(model, row, logits, taps, objective)
+    total = found.next + objective.weight * found.mtp
+    gradients = torch.autograd.grad(total, parameters, allow_unused=True)
     return Batch(
-        loss=float(loss.detach()),
-        mtp=float(mtp.detach()),
-        domains=_by_domain(losses.detach(), row),
+        loss=float(found.next.detach()),
+        mtp=float(found.mtp.detach()),
+        domains=found.domains,
         gradients=list(gradients),
         tally=objective.balance.tally(taps, row.real),
+    )
+
+
+def losses(
+    model: Model,
+    row: Row,
+    logits: Float[Tensor, "1 T W"],
+    taps: Taps,
+    objective: Objective,
+) -> Losses:
+    """What a pass adds to the loss of its step, from its logits and taps."""
+    each = _losses(logits, row.targets, row.learned)
+    further = _mtp(model, row, taps) if objective.weight else each[:0]
+    return Losses(
+        next=each.sum() / max(1, objective.counts.next),
+        mtp=further.sum() / max(1, objective.counts.mtp),
+        domains=_by_domain(each.detach(), row),
     )
 
 
