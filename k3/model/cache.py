@@ -35,6 +35,10 @@ class KDACache:
     kept: Inputs | None = None
     counts: tuple[int, ...] = ()
 
+    def before(self, raw: Float[Tensor, "B T C"]) -> Float[Tensor, "S past C"]:
+        """Return the convolution window that the inputs `raw` come behind."""
+        return self.window
+
     def read(
         self,
         q: Float[Tensor, "B T H K"],

@@ -71,7 +71,7 @@ class KDA(KeepsFloat32):
         cache = cache or self.init_cache(len(lens) if lens else x.shape[0], x)
         if self._fuses(x, cache):
             return self.o_proj(self._fused(x, cache, lens))
-        q, new, window = self._project(x, cache.window, lens)
+        q, new, window = self._project(x, cache, lens)
         return self._output(x, cache.read(q, new, window, lens))
 
     def init_cache(self, sequences: int, like: Tensor, keep: int = 0) -> KDACache:
@@ -90,10 +90,11 @@ class KDA(KeepsFloat32):
         return KDASpec(self.heads, self.V, self.K, past, wide=wide, trunk=dtype)
 
     def _project(
-        self, x: Tensor, window: Tensor, lens: tuple[int, ...] | None
+        self, x: Tensor, cache: KDACache, lens: tuple[int, ...] | None
     ) -> tuple[Tensor, Inputs, Tensor]:
         """Eq. 2 and 5: scaled queries, memory inputs, and the window after x."""
         raw = torch.cat([self.q_proj(x), self.k_proj(x), self.v_proj(x)], -1)
+        window = cache.before(raw)
         convs = (self.q_conv1d, self.k_conv1d, self.v_conv1d)
         weight = torch.cat([c.weight for c in convs])
         mixed, window = conv.short_conv(raw, weight, window, lens)
