@@ -3,7 +3,7 @@
 import dataclasses
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,7 +30,7 @@ def train(
     values: options.SetRecipe = None,
     json: options.Json = False,
 ) -> None:
-    """Train on the standard library's text; write a checkpoint with its card.
+    """Train on the standard library's text and on tasks; write a checkpoint and card.
 
     \b
     k3 train tiny
@@ -49,13 +49,25 @@ def train(
         result = pretrain.run(chosen, folder, resume=resume, quiet=json, command=typed)
     except KeyboardInterrupt:
         raise output.Interrupted(left(Path(folder), chosen.steps, typed)) from None
+    tasks = measure(folder, [name for name, _ in chosen.mixture])
     if json:
-        output.json_value(dataclasses.asdict(result))
+        output.json_value(dataclasses.asdict(result) | {"tasks": tasks})
         return
-    show(result, folder)
+    show(result, tasks, folder)
 
 
-def show(result: "Result", folder: str) -> None:
+def measure(folder: str, names: list[str]) -> list[dict[str, Any]]:
+    """The figures of what was trained on beside text, put into the card too."""
+    from k3.eval import card
+
+    return [
+        {"task": result.protocol.name, **dataclasses.asdict(figure)}
+        for result in card.complete(Path(folder), names)
+        for figure in result.figures
+    ]
+
+
+def show(result: "Result", tasks: list[dict[str, Any]], folder: str) -> None:
     """What the run was and gave, and what to type next."""
     print(
         f"{result.steps} steps, {result.tokens:,} tokens, {result.seconds:.0f} s "
@@ -63,6 +75,8 @@ def show(result: "Result", folder: str) -> None:
     )
     print(f"held-out text: {result.bits_per_byte:.3f} bits per byte")
     print(f"xz -9 {result.xz:.3f}, order-5 Kneser-Ney {result.kneser_ney:.3f}")
+    for task in tasks:
+        print(f"{task['task']}, {task['name']}: {task['value']:.3f} of {task['count']}")
     print(f"written: {folder} (its card is README.md)")
     print(f'try: k3 generate {folder} -p "Return True if" --temperature 0.7')
 

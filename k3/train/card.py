@@ -18,10 +18,10 @@ FILE_NAME = "README.md"
 _CARD = """\
 # {name}: a small trained K3
 
-Text in, text out: {total:,} parameters, {layers} layers ({kda} KDA and {mla} MLA),
-AttnRes blocks of {block}, {experts} experts with {active} chosen and {shared} shared,
-latent width {latent}, experts in MXFP4; the layout is the release's. `k3 train` made
-the files and wrote this card.
+{reads} in, text out: {total:,} parameters, {layers} layers ({kda} KDA and {mla}
+MLA), AttnRes blocks of {block}, {experts} experts with {active} chosen and {shared}
+shared, latent width {latent}, experts in MXFP4; the layout is the release's. `k3 train`
+made the files and wrote this card.
 
 ## Held-out text
 
@@ -46,23 +46,35 @@ Training text: {train_bytes:,} bytes in {train_documents} documents. Held-out te
 names. A paragraph that repeats is kept once, so that no held-out one was seen.
 The text differs between Python versions; SHA-256 of this one:
 `{sha256}`.
-
+{tasks}
 ## Training
 
 | | |
 |---|---|
 | steps | {steps:,} of {batch} x {tokens} tokens |
 | tokens | {seen:,} |
+| of them | {mixture} |
 | vocabulary | {ranks} ranks and 256 specials |
-| optimizer | AdamW, learning rate {rate:g}, weight decay {decay:g}, seed {seed} |
+| optimizer | {optimizer}, learning rate {rate:g}, weight decay {decay:g} |
+| seed | {seed} |
 | time | {minutes:.0f} minutes on {workers} CPU threads |
 | date | {date} |
 | with | Python {python}, torch {torch} |
 | command | `{command}` |
 
-It has read 2 MB of Python's documentation and continues such text; it knows nothing
-else and answers no questions. Beginnings such as "Return True if" at temperature 0.7
-read better than the most likely token at every step, which soon repeats itself.
+It has read 2 MB of Python's documentation and continues such text;
+{knows}. Beginnings such as "Return True if" at temperature 0.7 read better than the most likely
+token at every step, which soon repeats itself.
+"""
+
+
+_TASKS = """
+Synthetic tasks: {names}, drawn by k3.data.tasks from an index; held-out questions have
+seeds of their own, and where questions are few a fifth is kept aside by its hash.
+{digits}"""
+_DIGITS = """\
+The digits are those of E. Alpaydin and C. Kaynak, UCI Machine Learning Repository,
+1998, licence CC BY 4.0.
 """
 
 
@@ -74,6 +86,7 @@ def text(recipe: Recipe, corpus: Corpus, result: "Result", command: str) -> str:
         **_scores(result),
         **_data(corpus),
         **_run(recipe, result),
+        **_mixture(recipe),
         command=command or f"k3 train {recipe.name} --out DIR",
     )
 
@@ -118,6 +131,22 @@ def _data(corpus: Corpus) -> dict[str, object]:
         "heldout_bytes": size(corpus.heldout),
         "heldout_documents": len(corpus.heldout),
         "sha256": corpus.sha256,
+    }
+
+
+def _mixture(recipe: Recipe) -> dict[str, object]:
+    total = sum(weight for _, weight in recipe.mixture)
+    shares = [f"{weight / total:.0%} {name}" for name, weight in recipe.mixture]
+    names = [name for name, _ in recipe.mixture if name != "text"]
+    digits = _DIGITS if "digits" in names else ""
+    tasks = _TASKS.format(names=", ".join(names), digits=digits) if names else ""
+    beside = "beside the tasks it knows nothing else"
+    return {
+        "reads": "Text" if recipe.config.vision is None else "Text and pictures",
+        "mixture": ", ".join(shares),
+        "tasks": tasks,
+        "knows": beside if names else "it knows nothing else and answers no questions",
+        "optimizer": {"muon": "Muon and AdamW", "adamw": "AdamW"}[recipe.optimizer],
     }
 
 

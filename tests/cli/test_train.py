@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from k3.eval import PROTOCOLS, Figure, Result, card
 from k3.train import pretrain, snapshot
 from k3.train.recipe import SETTINGS
 
@@ -28,12 +29,19 @@ def runs(monkeypatch):
             kneser_ney=2.0,
         )
 
+    def complete(directory, tasks):
+        figure = Figure(name="right", count=50, value=0.5, low=0.4, high=0.6)
+        result = Result(protocol=PROTOCOLS["recall"], figures=(figure,), records=())
+        return [result] if "recall" in tasks else []
+
     monkeypatch.setattr(pretrain, "run", run)
+    monkeypatch.setattr(card, "complete", complete)
     return calls
 
 
 def test_settings_reach_the_recipe_and_the_card(k3, runs, tmp_path):
     values = ["--set", "steps=7", "--set", "learning_rate=0.001"]
+    values += ["--set", "mixture=text:0.5,recall:0.5"]
     found = k3("train", "tiny", "--out", tmp_path / "run", *values)
     assert found.code == 0
     ((recipe, out, options),) = runs
@@ -41,12 +49,16 @@ def test_settings_reach_the_recipe_and_the_card(k3, runs, tmp_path):
     assert out == str(tmp_path / "run")
     assert options["command"] == f"k3 train tiny --out {out} " + " ".join(values)
     assert "2.250 bits per byte" in found.out
+    assert "recall, right: 0.500 of 50" in found.out
     assert f"k3 generate {out}" in found.out
 
 
 def test_json_is_the_result(k3, runs):
-    found = k3("train", "--set", "steps=3", "--resume", "--json")
+    mixture = "mixture=text:0.5,recall:0.5"
+    found = k3("train", "--set", "steps=3", "--set", mixture, "--resume", "--json")
     assert found.json["steps"] == 3
+    (task,) = found.json["tasks"]
+    assert (task["task"], task["name"], task["value"]) == ("recall", "right", 0.5)
     assert runs[0][1] == "runs/tiny"
     assert runs[0][2]["resume"] is True
     assert runs[0][2]["quiet"] is True
