@@ -63,7 +63,8 @@ The text differs between Python versions; SHA-256 of this one:
 | command | `{command}` |
 
 It has read 2 MB of Python's documentation and continues such text;
-{knows}. Beginnings such as "Return True if" at temperature 0.7 read better than the most likely
+{knows}.
+Beginnings such as "Return True if" at temperature 0.7 read better than the most likely
 token at every step, which soon repeats itself.
 """
 
