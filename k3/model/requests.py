@@ -7,6 +7,9 @@ from k3 import errors
 from k3.kernels import segments
 
 
+FEW = 64
+
+
 def token_ids(ids: Tensor, rows: int, device: torch.device) -> Tensor:
     """Return ids [B T], int32 or int64, all below `rows`.
 
@@ -29,13 +32,22 @@ def token_ids(ids: Tensor, rows: int, device: torch.device) -> Tensor:
         raise errors.ShapeError(
             f"ids must be where the model is, on {device}: got {ids.device}; move them"
         )
-    known = ids.numel() and not ids.is_meta
-    if known and not (int(ids.min()) >= 0 and int(ids.max()) < rows):
-        raise errors.RequestError(
-            f"token ids must be in 0 .. {rows - 1}: got {int(ids.min())} .. "
-            f"{int(ids.max())}; use this checkpoint's own tokenizer"
-        )
+    if ids.numel() and not ids.is_meta:
+        low, high = _range(ids)
+        if low < 0 or high >= rows:
+            raise errors.RequestError(
+                f"token ids must be in 0 .. {rows - 1}: got {low} .. {high}; use this "
+                "checkpoint's own tokenizer"
+            )
     return ids
+
+
+def _range(ids: Tensor) -> tuple[int, int]:
+    """The least and the greatest id; of a decode step's few by Python itself."""
+    if ids.numel() <= FEW:
+        few = ids.flatten().tolist()
+        return min(few), max(few)
+    return int(ids.min()), int(ids.max())
 
 
 def lengths(

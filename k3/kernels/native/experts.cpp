@@ -13,8 +13,12 @@ namespace {
 
 // Up to so many tokens MXFP4 is multiplied straight from its bytes.
 constexpr int64_t FEW = 16;
-// Tokens at once: memory is bounded, and weights are read again for the next ones.
-constexpr int64_t MOST = 1024;
+// Tokens at once, so that memory is bounded: weights are read again for the next ones.
+// With 32 an expert, on average, their products hide that.
+int64_t at_once(const Experts& x, int64_t k) {
+    const int64_t most = 32 * x.E / k;
+    return most < 64 ? 64 : most > 1024 ? 1024 : most;
+}
 
 // Rows of one expert in use, at `first` of the assignments sorted by expert.
 struct Group {
@@ -138,7 +142,8 @@ template <class T>
 void combine(const Experts& experts, const Chosen& chosen, const typename T::value* z,
              float* out, int64_t threads) {
     static thread_local Scratch scratch;
-    const int64_t most = chosen.n < MOST ? chosen.n : MOST, L = experts.L;
+    const int64_t bound = at_once(experts, chosen.k), L = experts.L;
+    const int64_t most = chosen.n < bound ? chosen.n : bound;
     const Chosen largest{most, chosen.k, nullptr, nullptr};
     scratch.reserve(experts_room(experts, largest) + most * L * 4 + 4096);
     auto* wide = scratch.take<float>(most * L);

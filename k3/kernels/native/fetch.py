@@ -57,9 +57,10 @@ def _parts(x: object) -> tuple[int, ...]:
 
 
 def _tables(held: Any) -> Iterator[int]:
+    lines = min(sys.getsizeof(held) // LINE, 4)
     for place in TABLES:
         table = ctypes.c_int64.from_address(id(held) + place).value
-        yield from (table + LINE * i for i in range(4) if table)
+        yield from (table + LINE * i for i in range(lines) if table)
 
 
 def _behind(x: Tensor) -> Iterator[int]:
