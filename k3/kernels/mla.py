@@ -71,24 +71,26 @@ def partial(
 @torch.no_grad()
 def largest_logits(
     q: Float[Tensor, "B H T dim"],
-    k: Float[Tensor, "B H T dim"],
+    k: Float[Tensor, "B H S dim"],
     scale: float,
     limit: float,
 ) -> Float[Tensor, " H"]:
     """The largest causal logit of every head that passes `limit`; of others a bound.
 
-    |q| |k| holds for all logits of a head, and most often tells that none passes.
+    The T queries are the last of S tokens. |q| |k| holds for all logits of a head, and
+    most often tells that none passes.
     """
     bound = q.norm(dim=-1).amax((0, 2)) * k.norm(dim=-1).amax((0, 2)) * scale
-    largest = bound.clone()
+    largest, earlier = bound.clone(), k.shape[2] - q.shape[2]
     for h in (bound > limit).nonzero()[:, 0].tolist():
         tops = []
         for start in range(0, q.shape[2], LOGIT_ROWS):
             rows = q[:, h, start : start + LOGIT_ROWS]
-            stop = start + rows.shape[1]
+            first = earlier + start
+            stop = first + rows.shape[1]
             scores = precision.wide(rows @ k[:, h, :stop].mT)
             seen = torch.ones(scores.shape[1:], dtype=torch.bool, device=q.device)
-            tops.append(scores.masked_fill(~seen.tril(start), -torch.inf).amax())
+            tops.append(scores.masked_fill(~seen.tril(first), -torch.inf).amax())
         largest[h] = torch.stack(tops).amax() * scale
     return largest
 

@@ -166,3 +166,12 @@ def test_no_query():
     assert absorbed(q, rows, None, (6, 6), W).shape == (2, H, 0, V)
     q, k, v = made(0, 0)
     assert mla.attend(q, k, v, SCALE).shape == (2, H, 0, V)
+
+
+@pytest.mark.parametrize("rows", [2, 512])
+def test_the_largest_logit_of_queries_behind_a_context(monkeypatch, rows):
+    monkeypatch.setattr(mla, "LOGIT_ROWS", rows)
+    q, k, _ = made(5, 9)
+    seen = torch.arange(9) <= torch.arange(4, 9)[:, None]
+    want = (q @ k.mT * SCALE).masked_fill(~seen, -torch.inf).amax((0, 2, 3))
+    assert gap(mla.largest_logits(q, k, SCALE, 0.0), want) < 1e-12
