@@ -6,7 +6,6 @@ from torch import Tensor
 from k3 import errors
 from k3.kernels import segments
 
-
 FEW = 64
 
 
