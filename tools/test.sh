@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/chromium.sh
+tools/bubblewrap.sh
 # Counted first: nproc itself obeys OMP_NUM_THREADS.
 workers=$(nproc)
 export OMP_NUM_THREADS=1

@@ -1,0 +1,1 @@
+"""Environments for agents: tasks, graders, and the sandboxes that they run in."""

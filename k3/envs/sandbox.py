@@ -1,0 +1,131 @@
+"""One interface over sandboxes: create, run, pause, resume, checkpoint, fork, destroy.
+
+A sandbox is a file system and the processes in it. A checkpoint holds the files and
+the transcript of what was run; processes start anew from it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from k3.errors import RequestError
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What a sandbox may use; a run that goes over one ends with its name.
+
+    `memory_bytes` is of one process, `disk_bytes` of all files, `output_bytes` of one
+    run's standard output and of its standard error.
+    """
+
+    memory_bytes: int = 512 * MIB
+    disk_bytes: int = 64 * MIB
+    processes: int = 64
+    seconds: float = 30.0
+    output_bytes: int = MIB
+
+    def __post_init__(self) -> None:
+        """Refuse limits that let nothing run."""
+        least = {"memory_bytes": 16 * MIB, "disk_bytes": 4096, "processes": 2}
+        least |= {"output_bytes": 1}
+        wrong = [
+            f"{name} must be at least {low}: got {getattr(self, name)}"
+            for name, low in least.items()
+            if getattr(self, name) < low
+        ]
+        if not 0 < self.seconds < 86_400:
+            wrong.append(f"seconds must be above 0 and below a day: got {self.seconds}")
+        if wrong:
+            raise RequestError("; ".join(wrong))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """What a command did.
+
+    `code` is its exit status, negative for a signal. `limit` names what it went over:
+    "seconds", "processes", "output" or "" for nothing.
+    """
+
+    argv: tuple[str, ...]
+    code: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    seconds: float = 0.0
+    limit: str = ""
+
+    @property
+    def text(self) -> str:
+        """Standard output as text."""
+        return self.stdout.decode(errors="replace")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """Files by the key of their stored tree, and what was run until then."""
+
+    tree: str
+    limits: Limits
+    transcript: tuple[Ran, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """One sandbox; after `destroy`, or a crash, every call is a RequestError."""
+
+    @property
+    def transcript(self) -> tuple[Ran, ...]:
+        """What was run, in order, from the first ancestor on."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be used."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Ran:
+        """Run a command in the work folder and wait for it."""
+
+    def read(self, path: str) -> bytes:
+        """Return a file; a relative path is of the work folder."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file, making the folders above it."""
+
+    def pause(self) -> None:
+        """Stop all processes where they are."""
+
+    def resume(self) -> None:
+        """Let them go on."""
+
+    def checkpoint(self) -> Checkpoint:
+        """Store files and transcript; the sandbox goes on."""
+
+    def fork(self) -> "Sandbox":
+        """Return another sandbox with the same files and transcript."""
+
+    def destroy(self) -> None:
+        """End all processes and drop the files; twice is as good as once."""
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Where sandboxes come from."""
+
+    def create(
+        self,
+        files: Mapping[str, bytes] | None = None,
+        *,
+        limits: Limits | None = None,
+        start: Checkpoint | None = None,
+    ) -> Sandbox:
+        """Return a new sandbox, empty or from a checkpoint, with these files added."""
