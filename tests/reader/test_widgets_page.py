@@ -114,14 +114,23 @@ def test_figures_links_python_and_axe(stage):
     assert gate.input_value() == "2"
 
 
+def test_widgets_reset_link_and_copy_python_that_runs(stage):
+    link_and_copy(stage, widgets.names()[::5])
+
+
+@pytest.mark.slow
 def test_every_widget_resets_links_and_copies_python_that_runs(stage):
+    link_and_copy(stage, widgets.names())
+
+
+def link_and_copy(stage, names):
     """A drawn state: its link opens it again, its Python prints its numbers."""
     page = stage.page
     page.evaluate(
         "navigator.clipboard.writeText = async (text) => { window.copied = text; }"
     )
     rng = np.random.default_rng(7)
-    for name in widgets.names():
+    for name in names:
         found, card = widgets.get(name), page.locator(f"#widget-{name}")
         state = one.draw(found, rng)
         card.evaluate("(card, state) => card.set(state)", state)
