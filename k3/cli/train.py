@@ -27,6 +27,13 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run that is in the folder.")
     ] = False,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TRACKER",
+            help="Send the records to tensorboard or trackio too; repeats.",
+        ),
+    ] = None,
     values: options.SetRecipe = None,
     json: options.Json = False,
 ) -> None:
@@ -46,7 +53,14 @@ def train(
 
     typed = command(recipe, out, values)
     try:
-        result = pretrain.run(chosen, folder, resume=resume, quiet=json, command=typed)
+        result = pretrain.run(
+            chosen,
+            folder,
+            resume=resume,
+            quiet=json,
+            command=typed,
+            trackers=track or (),
+        )
     except KeyboardInterrupt:
         raise output.Interrupted(left(Path(folder), chosen.steps, typed)) from None
     tasks = measure(folder, [name for name, _ in chosen.mixture])

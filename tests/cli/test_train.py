@@ -53,6 +53,17 @@ def test_settings_reach_the_recipe_and_the_card(k3, runs, tmp_path):
     assert f"k3 generate {out}" in found.out
 
 
+def test_trackers_get_the_records(k3, runs):
+    assert k3("train", "--track", "tensorboard", "--track", "trackio").code == 0
+    assert runs[0][2]["trackers"] == ["tensorboard", "trackio"]
+
+
+def test_a_tracker_that_does_not_exist_is_refused(k3, tmp_path):
+    found = k3("train", "--track", "wand", "--out", tmp_path / "run")
+    assert found.code == 2
+    assert "a tracker is one of tensorboard, trackio: got 'wand'" in found.err
+
+
 def test_json_is_the_result(k3, runs):
     mixture = "mixture=text:0.5,recall:0.5"
     found = k3("train", "--set", "steps=3", "--set", mixture, "--resume", "--json")

@@ -9,7 +9,7 @@ import pytest
 
 from k3.train import report, snapshot
 
-SECONDS = 300
+SECONDS = 3000
 
 
 def records(directory):
