@@ -19,10 +19,12 @@ LORA_EPS = 1e-6
 class MLA(nn.Module):
     """Eq. 7. The cache holds one row a token: normed latent and raw shared key.
 
-    `watch(q, k)`, if set, is shown the queries and keys of every pass with gradients.
+    `watch(q, k)`, if set, is shown the queries and keys of every pass with gradients;
+    with `wide_output` the attention's output of such a pass stays fp32 (pre-training).
     """
 
     watch: Callable[[Tensor, Tensor], None] | None = None
+    wide_output = False
 
     def __init__(self, config: TextConfig, dtype: torch.dtype) -> None:
         super().__init__()
@@ -95,6 +97,8 @@ class MLA(nn.Module):
             k, v = self._keys_and_values(rows)
             if self.watch is not None and torch.is_grad_enabled():
                 self.watch(q.detach(), k.detach())
+            if self.wide_output and torch.is_grad_enabled():
+                q, k, v = precision.wide(q), precision.wide(k), precision.wide(v)
             return mla.attend(q, k, v, self.scale)
 
         def read(start: int, stop: int) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from k3.data.packing import Row
 from k3.model import Model
 from k3.model.experts import Experts
+from k3.model.mla import MLA
 from k3.train import balance, batch, schedule, spikes
 from k3.train.balance import Balance
 from k3.train.batch import Batch, Objective
@@ -44,6 +45,8 @@ class Trainer:
         for module in model.modules():
             if isinstance(module, Experts):
                 module.activations = recipe.activations
+            if isinstance(module, MLA):
+                module.wide_output = True
         masters = Masters(
             model,
             betas=(recipe.beta1, recipe.beta2),
@@ -71,7 +74,7 @@ class Trainer:
         at.torn = True
         record = self._skip(at, NOTHING) if found is None else self._move(at, found)
         at.step, at.rows = at.step + 1, at.rows + stage.batch
-        tokens = sum(int(row.real.sum()) for row in rows)
+        tokens = self._count_tokens(rows)
         at.tokens += tokens
         seconds = time.monotonic() - began
         at.seconds += seconds
@@ -85,6 +88,13 @@ class Trainer:
             "tokens_per_second": tokens / seconds,
             "seconds": at.seconds,
         }
+
+    def agree(self, due: bool) -> bool:
+        """Whether to write a snapshot, as all ranks will; see k3.train.team."""
+        return due
+
+    def _count_tokens(self, rows: list[Row]) -> int:
+        return sum(int(row.real.sum()) for row in rows)
 
     def _gradients(self, rows: list[Row]) -> Batch | None:
         """The passes of a step; nothing where nothing is learned."""

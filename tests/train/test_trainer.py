@@ -9,6 +9,8 @@ import toy
 
 from k3.data import packing
 from k3.data.examples import Example
+from k3.kernels import mla
+from k3.model.mla import MLA
 from k3.train import batch, pretrain, workers
 from k3.train.feed import Feed
 from k3.train.progress import Progress
@@ -150,6 +152,26 @@ def test_mxfp8_activations_change_the_loss_a_little_and_it_falls(trained):
     assert plain[0] == narrow[0], "experts begin at zero"
     assert plain[1:] != narrow[1:]
     assert abs(plain[-1] - narrow[-1]) < 0.1 * plain[-1]
+
+
+def test_attention_of_mla_stays_in_single_precision(trained, monkeypatch):
+    """Of a bfloat16 model too, in training; inference is as it was."""
+    trainer, attend, seen = trained(), mla.attend, []
+    layers = [m for m in trainer.model.modules() if isinstance(m, MLA)]
+    assert [layer.wide_output for layer in layers] == [True, True]
+
+    def watch(q, k, v, scale):
+        out = attend(q, k, v, scale)
+        seen.append(out.dtype)
+        return out
+
+    monkeypatch.setattr(mla, "attend", watch)
+    layer, x = layers[0].bfloat16(), torch.randn(1, 5, 32, dtype=torch.bfloat16)
+    assert layer(x, None, (2, 3)).dtype == torch.bfloat16
+    assert seen == [torch.float32] * 2
+    with torch.no_grad():
+        layer(x)
+    assert seen[2:] == [torch.bfloat16]
 
 
 def test_two_runs_of_a_recipe_are_the_same_at_every_step(trained):
