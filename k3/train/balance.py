@@ -71,6 +71,10 @@ class Balance:
             )
         self.rule, self.bins, self.rate, self.ema = rule, bins, rate, ema
         self.k = model.config.text.num_experts_per_token
+        text = model.config.text
+        sparse = [i for i in range(text.num_hidden_layers) if text.is_moe(i)]
+        self._layers = [f"layers.{i}.block_sparse_moe" for i in sparse]
+        self._layers += ["mtp.block_sparse_moe"] * text.num_nextn_predict_layers
         self.gates = {name: moe.gate for name, moe in routers(model).items()}
 
     @property
@@ -133,12 +137,18 @@ class Balance:
 
     def state(self) -> dict[str, Tensor]:
         """Return the biases by name, to be saved; ranges of histograms follow."""
-        return {f"bias.{i}": bias for i, bias in enumerate(self.biases)}
+        return dict(zip(self._names, self.biases, strict=True))
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Take back what `state` returned."""
-        for i, bias in enumerate(self.biases):
-            bias.copy_(tensors[f"bias.{i}"])
+        for name, bias in zip(self._names, self.biases, strict=True):
+            bias.copy_(tensors[name])
+
+    @property
+    def _names(self) -> list[str]:
+        """Numbers among the expert layers of the whole model, also of a stage of it."""
+        every = [name for name in self._layers if name in self.gates]
+        return [f"bias.{self._layers.index(name)}" for name in every]
 
     @property
     def _counts_requirements(self) -> bool:

@@ -49,11 +49,11 @@ def run(
         held = trainer.masters, trainer.balance
         at = progress.restore(*held, directory, recipe.seed)
         try:
-            _steps(trainer, at, writer, facts, report)
+            steps(trainer, at, writer, facts, report)
         finally:
             with interrupt.held():
                 if not at.torn:
-                    _snapshot(trainer, at, writer, facts)
+                    save(trainer, at, writer, facts)
                     writer.wait()
     return at
 
@@ -63,13 +63,14 @@ def begin(directory: Path, facts: dict[str, Any]) -> None:
     snapshot.write(directory, {}, facts | progress.facts(Progress()))
 
 
-def _steps(
+def steps(
     trainer: Trainer,
     at: Progress,
     writer: Writer,
     facts: dict[str, Any],
     report: Report,
 ) -> None:
+    """Step to the recipe's last one, with the snapshots that are due on the way."""
     recipe, saved = trainer.recipe, time.monotonic()
     while at.step < recipe.steps:
         with interrupt.held():
@@ -79,9 +80,9 @@ def _steps(
                 report(record | _losses(at))
         if at.skipped_in_a_row >= recipe.max_skipped:
             raise _lost(at, str(record["skipped"]))
-        if time.monotonic() - saved > 60 * recipe.checkpoint_minutes:
+        if trainer.agree(time.monotonic() - saved > 60 * recipe.checkpoint_minutes):
             with interrupt.held():
-                _snapshot(trainer, at, writer, facts)
+                save(trainer, at, writer, facts)
             saved = time.monotonic()
 
 
@@ -100,8 +101,7 @@ def _lost(at: Progress, reason: str) -> RequestError:
     )
 
 
-def _snapshot(
-    trainer: Trainer, at: Progress, writer: Writer, facts: dict[str, Any]
-) -> None:
+def save(trainer: Trainer, at: Progress, writer: Writer, facts: dict[str, Any]) -> None:
+    """Begin to write all of a run."""
     tensors = progress.tensors(trainer.masters, trainer.balance)
     writer.begin(tensors, facts | progress.facts(at))

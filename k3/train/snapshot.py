@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,14 +15,19 @@ from torch import Tensor
 
 from k3.errors import CheckpointError
 
-PATTERN = "training-*.safetensors"
+PATTERN = "training-*.*"
 WRITING = ".training.safetensors.writing"
-_NAME = re.compile(r"training-(\d{8,})\.safetensors")
+_NAME = re.compile(r"training-(\d{8,})\.(safetensors|dcp)")
 
 
 def path_of(directory: Path, step: int) -> Path:
     """The file of the snapshot after so many steps."""
     return directory / f"training-{step:08d}.safetensors"
+
+
+def folder_of(directory: Path, step: int) -> Path:
+    """The folder of a snapshot that many ranks have written, by k3.parallel.dcp."""
+    return directory / f"training-{step:08d}.dcp"
 
 
 def kept(directory: Path) -> list[Path]:
@@ -47,9 +53,17 @@ def write(
     _to_disk(temporary)
     os.replace(temporary, path_of(directory, step))
     _to_disk(directory)
+    drop(directory, step, keep)
+
+
+def drop(directory: Path, step: int, keep: int) -> None:
+    """Leave the `keep` newest of the snapshots up to a step."""
     older = [path for path in kept(directory) if _step(path) <= step]
     for path in older[keep:]:
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def read(directory: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -82,6 +96,11 @@ def damaged(path: Path, why: str) -> CheckpointError:
 
 def read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and facts of one snapshot. Raises: CheckpointError."""
+    if path.is_dir():
+        # Many ranks need it, and one has no use for its second of imports.
+        from k3.parallel import dcp
+
+        return dcp.whole(path), dcp.facts(path)
     try:
         with safe_open(path, framework="pt") as file:
             names = file.keys()
