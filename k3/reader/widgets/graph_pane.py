@@ -35,7 +35,7 @@ LEMMAS = {
     "blocks": "muon.split_then_merge",
     "M": "context.affine_maps_compose",
 }
-MOST_NODES = 140
+MOST_NODES = 160
 SEED = 1
 
 
@@ -192,6 +192,6 @@ def table(block: Block) -> str:
         for head in ("node", "name", "primitive", "reads", "shape", "line")
     )
     return (
-        f'<div class="k3-wide" tabindex="0" role="region" aria-label="Table of nodes">'
+        f'<div class="k3-wide" tabindex="0" role="region" aria-label="Nodes of {html.escape(block.name)}">'
         f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )

@@ -16,7 +16,7 @@ const line = (x, y) => (points) => points
 
 /** Values at which the axis has ticks: about four, on 1, 2 or 5 times a power of ten. */
 function ticks([low, high]) {
-  const raw = (high - low) / (W < 400 ? 3 : 4);
+  const raw = (high - low) / 4;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((m) => m >= raw);
   const out = [];
