@@ -192,6 +192,7 @@ def table(block: Block) -> str:
         for head in ("node", "name", "primitive", "reads", "shape", "line")
     )
     return (
-        f'<div class="k3-wide" tabindex="0" role="region" aria-label="Nodes of {html.escape(block.name)}">'
+        '<div class="k3-wide" tabindex="0" role="region" '
+        f'aria-label="Nodes of {html.escape(block.name)}">'
         f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
