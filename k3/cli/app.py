@@ -26,6 +26,7 @@ from k3.cli import (
     graph,
     inspect,
     output,
+    plan,
     prove,
     read,
     serve,
@@ -54,6 +55,7 @@ app.command("vectors")(vectors.vectors)
 app.command("convert")(convert.convert)
 app.command("data")(data.data)
 app.command("train")(train.train)
+app.command("plan")(plan.plan)
 app.command("prove")(prove.prove)
 app.command("graph")(graph.graph)
 app.command("read")(read.read)

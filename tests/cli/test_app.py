@@ -14,7 +14,7 @@ from k3 import errors
 from k3.cli import app, output
 
 VERBS = ["generate", "chat", "inspect", "compare", "convert", "train", "env"]
-VERBS += ["prove", "graph"]
+VERBS += ["prove", "graph", "plan"]
 K3 = [sys.executable, "-m", "k3"]
 
 
