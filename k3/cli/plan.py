@@ -23,8 +23,8 @@ DOES_NOT_FIT = 1
 
 FORMULA = "every figure is a formula over the config's sizes; the fullest stage's rank"
 MEASURED = (
-    "on the tiny model: weights, gradients and optimizer states exact, activations "
-    "within 3 %, bytes sent by experts and context exact (tests/parallel)"
+    "on small models: parameters and bytes sent by context ranks exact, activations "
+    "within 3 % (tests/parallel); times nowhere"
 )
 
 
