@@ -11,8 +11,8 @@ namespace k3 {
 
 namespace {
 
-// Up to so many tokens MXFP4 is multiplied straight from its bytes.
-constexpr int64_t FEW = 16;
+// From so many rows an expert on, on average, MXFP4 is decoded before it is multiplied.
+constexpr int64_t MANY = 24;
 // Tokens at once, so that memory is bounded: weights are read again for the next ones.
 // With 32 an expert, on average, their products hide that.
 int64_t at_once(const Experts& x, int64_t k) {
@@ -68,10 +68,10 @@ struct Grouped {
         for (int64_t g = 0; g < used; ++g) {
             auto [e, first, count] = groups[g];
             const V* mine = rows + place(first, x.L);
-            jobs[2 * g] = {matrix(x.w1, x.s1, e), x.F, x.L, mine, count,
-                           gate + first * x.F,    x.F};
-            jobs[2 * g + 1] = {matrix(x.w3, x.s3, e), x.F, x.L, mine, count,
-                               linear + first * x.F,  x.F};
+            jobs[2 * g] = {matrix(x.w1, x.s1, e), x.F, x.L,  mine,   count,
+                           gate + first * x.F,    x.F, true, decodes};
+            jobs[2 * g + 1] = {matrix(x.w3, x.s3, e), x.F, x.L,  mine,   count,
+                               linear + first * x.F,  x.F, true, decodes};
         }
         run_jobs<T>(jobs, 2 * used, threads);
         parallel(all * x.F < 16384 ? 1 : threads, all, [&](int64_t i) {
@@ -83,9 +83,15 @@ struct Grouped {
         auto* jobs = scratch.take<Job>(used);
         for (int64_t g = 0; g < used; ++g) {
             auto [e, first, count] = groups[g];
-            jobs[g] = {
-                matrix(x.w2, x.s2, e), x.L, x.F, hidden + place(first, x.F), count,
-                y + first * x.L,       x.L};
+            jobs[g] = {matrix(x.w2, x.s2, e),
+                       x.L,
+                       x.F,
+                       hidden + place(first, x.F),
+                       count,
+                       y + first * x.L,
+                       x.L,
+                       true,
+                       decodes};
         }
         run_jobs<T>(jobs, used, threads);
     }
@@ -142,6 +148,7 @@ template <class T>
 void combine(const Experts& experts, const Chosen& chosen, const typename T::value* z,
              float* out, int64_t threads) {
     static thread_local Scratch scratch;
+    const bool decodes = chosen.n * chosen.k >= MANY * experts.E;
     const int64_t bound = at_once(experts, chosen.k), L = experts.L;
     const int64_t most = chosen.n < bound ? chosen.n : bound;
     const Chosen largest{most, chosen.k, nullptr, nullptr};
@@ -154,7 +161,7 @@ void combine(const Experts& experts, const Chosen& chosen, const typename T::val
              [&](int64_t i, int64_t m) { store_n(wide + i, load_n(rows + i, m), m); });
         run_experts<T>(scratch, experts,
                        {n, chosen.k, chosen.index + first * chosen.k,
-                        chosen.weights + first * chosen.k, chosen.n > FEW},
+                        chosen.weights + first * chosen.k, decodes},
                        wide, out + first * L, threads);
     }
 }
