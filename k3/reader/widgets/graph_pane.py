@@ -173,7 +173,7 @@ def _node(i: int, node: Term, place: layout.Point, outputs: dict[int, str]) -> s
 
 
 def _cut(text: str) -> str:
-    return text if len(text) < 19 else f"…{text[-17:]}"
+    return text if len(text) < 18 else f"…{text[-15:]}"
 
 
 def table(block: Block) -> str:
