@@ -5,8 +5,9 @@
 KIND is k3 (a checkpoint), llama (a GGUF file, with llama-cpp-python), or port (the
 folder of a public PyTorch port, `FOLDER,CHECKPOINT`: the same shapes, random weights of
 its own; fp32 alone, its experts fail in bfloat16 and under autocast). Reads `prefill
-TOKENS`, `decode BATCH CONTEXT STEPS` or `train BATCH TOKENS` and
-answers with seconds: of a prompt, of a step, of a training step with AdamW.
+TOKENS`, `decode BATCH CONTEXT STEPS`, `train BATCH TOKENS` or `muon BATCH TOKENS` and
+answers with seconds: of a prompt, of a step, of a training step with AdamW or Muon. K3
+trains as its recipes do, weights rounded to what a file holds after every step.
 """
 
 import copy
@@ -14,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,23 +46,41 @@ def ids(words: int, batch: int, tokens: int) -> torch.Tensor:
     return torch.randint(words - 16, (batch, tokens), generator=generator)
 
 
-class Trainer:
-    """AdamW on fp32 weights; a narrower model takes its weights from them."""
+class K3Trainer:
+    """Masters as a run has them; the model may be narrower than fp32."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: Any, optimizer: str) -> None:
+        from k3.train.masters import Masters
+
+        # The selection bias is moved by the balance, not by a gradient.
+        for name, p in model.named_parameters():
+            p.requires_grad_("e_score" not in name)
         self.model = model
-        self.held = [p for p in model.parameters() if p.requires_grad]
-        self.masters = [p.detach().float().requires_grad_() for p in self.held]
-        self.optimizer = torch.optim.AdamW(self.masters, lr=1e-5, fused=True)
+        self.masters = Masters(
+            model, betas=(0.9, 0.95), weight_decay=0.1, optimizer=optimizer
+        )
 
     def step(self, loss: torch.Tensor) -> None:
-        found = torch.autograd.grad(loss, self.held, allow_unused=True)
-        for master, gradient in zip(self.masters, found, strict=True):
-            master.grad = None if gradient is None else gradient.float()
+        held = list(self.masters.parameters.values())
+        found = torch.autograd.grad(loss, held, allow_unused=True)
+        wide = [None if g is None else g.float() for g in found]
+        self.masters.step(wide, 1e-5, 1.0)
+
+
+class Trainer:
+    """AdamW on fp32 weights, or an optimizer that `make` builds over the model."""
+
+    def __init__(self, model: torch.nn.Module, make: Any = None) -> None:
+        self.model = model
+        held = [p for p in model.parameters() if p.requires_grad]
+        self.optimizer = (
+            make(model) if make else torch.optim.AdamW(held, lr=1e-5, fused=True)
+        )
+
+    def step(self, loss: torch.Tensor) -> None:
+        loss.backward()
         self.optimizer.step()
-        with torch.no_grad():
-            for p, master in zip(self.held, self.masters, strict=True):
-                p.copy_(master)
+        self.optimizer.zero_grad()
 
 
 def loss(logits: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
@@ -75,7 +95,7 @@ class K3:
         self.where, self.dtype, self.timer = where, dtype, timer
         self.model = k3.load(where, dtype=dtype)
         self.words = self.model.config.text.vocab_size
-        self.trainer: Trainer | None = None
+        self.trainers: dict[str, K3Trainer] = {}
 
     @torch.inference_mode()
     def prefill(self, tokens: int) -> float:
@@ -98,12 +118,18 @@ class K3:
         return self.timer.steps(step, steps)
 
     def train(self, batch: int, tokens: int) -> float:
+        return self.step("adamw", batch, tokens)
+
+    def muon(self, batch: int, tokens: int) -> float:
+        return self.step("muon", batch, tokens)
+
+    def step(self, optimizer: str, batch: int, tokens: int) -> float:
         import k3
 
-        if self.trainer is None:
+        if self.trainers.get(optimizer) is None:
             model = k3.load(self.where, dtype=self.dtype, experts="dequantized")
-            self.trainer = Trainer(model.requires_grad_())
-        trainer, rows = self.trainer, ids(self.words, batch, tokens)
+            self.trainers[optimizer] = K3Trainer(model.requires_grad_(), optimizer)
+        trainer, rows = self.trainers[optimizer], ids(self.words, batch, tokens)
         return self.timer.seconds(lambda: trainer.step(loss(trainer.model(rows), rows)))
 
 
@@ -126,7 +152,7 @@ class Port:
         self.model._modules = dict(made._modules)
         head = self.model.lm_head
         self.model.lm_head = torch.nn.Sequential(Last(), head)
-        self.trainer: Trainer | None = None
+        self.trainers: dict[str, Trainer] = {}
 
     @staticmethod
     def config(checkpoint: str) -> Any:
@@ -180,9 +206,21 @@ class Port:
         return self.timer.steps(step, steps)
 
     def train(self, batch: int, tokens: int) -> float:
-        if self.trainer is None:
-            self.trainer = Trainer(self.whole.train())
-        trainer, rows = self.trainer, ids(self.words, batch, tokens)
+        return self.step("adamw", batch, tokens)
+
+    def muon(self, batch: int, tokens: int) -> float:
+        return self.step("muon", batch, tokens)
+
+    def step(self, optimizer: str, batch: int, tokens: int) -> float:
+        from kimi_k3.training.muon import build_muon_optimizer
+
+        if optimizer not in self.trainers:
+            make = partial(build_muon_optimizer, muon_lr=1e-5, adam_lr=1e-5)
+            whole = copy.deepcopy(self.whole).train()
+            self.trainers[optimizer] = Trainer(
+                whole, make if optimizer == "muon" else None
+            )
+        trainer, rows = self.trainers[optimizer], ids(self.words, batch, tokens)
 
         def step() -> None:
             trainer.step(loss(trainer.model(rows, mode="chunk")[0], rows))

@@ -5,7 +5,7 @@
 
 Each runs in a process of its own (benchmarks/peer.py) that waits while another works.
 Prefill is one prompt of --tokens with the logits of its last position, decode a greedy
-step after as many, train a step of AdamW over 2 by 256 tokens. --llama needs
+step after as many, train and muon a step of either over 2 by 256. --llama needs
 llama-cpp-python and the checkpoint in its format (the converter in its source, in the
 dtype, experts in MXFP4); --port the folder of pratikkorat26/KimiK3, which runs in fp32
 alone. Prints medians in tokens a second, and of the ratios of neighbours the median,
@@ -76,8 +76,9 @@ def measure(what: str, made: list[Worker], args: argparse.Namespace) -> None:
         "prefill": (f"prefill {args.tokens}", args.tokens),
         "decode": (f"decode 1 {args.tokens} {args.steps}", 1),
         "train": ("train 2 256", 512),
+        "muon": ("muon 2 256", 512),
     }[what]
-    able = [w for w in made if what != "train" or w.kind != "llama"]
+    able = [w for w in made if what not in ("train", "muon") or w.kind != "llama"]
     for worker in able:
         worker.ask(question)
     times = {

@@ -4,6 +4,7 @@ from typing import Any
 
 from k3.config import K3Config
 from k3.config.published import published
+from k3.errors import RequestError
 from k3.train.recipe import Recipe
 
 
@@ -42,6 +43,55 @@ def tiny() -> Recipe:
         decay=0.6,
         beta2=0.98,
         bias_rate=1e-2,
+    )
+
+
+SCALING = {32: (5, 80), 48: (6, 110), 64: (7, 150), 96: (9, 200)}
+"""Width of each model of the sweep: its layers and its steps."""
+
+
+def scaling(width: int = 64) -> Recipe:
+    """One model of the sweep of k3.train.scaling: text alone, bytes its vocabulary."""
+    if width not in SCALING:
+        raise RequestError(
+            f"the sweep has widths {', '.join(map(str, SCALING))}: got {width!r}; "
+            "choose one"
+        )
+    layers, steps = SCALING[width]
+    heads, mla = width // 16, sorted({*range(4, layers + 1, 4), layers})
+    data = _tiny(256).to_dict()
+    data.pop("vision_config", None)
+    text = data["text_config"]
+    text |= {
+        "hidden_size": width,
+        "intermediate_size": 2 * width,
+        "kv_lora_rank": width // 2,
+        "num_attention_heads": heads,
+        "num_hidden_layers": layers,
+        "num_key_value_heads": heads,
+        "num_nextn_predict_layers": 0,
+        "q_lora_rank": width // 2,
+        "qk_nope_head_dim": 16,
+        "qk_rope_head_dim": 8,
+        "routed_expert_hidden_size": 64 if width > 64 else 32,
+        "v_head_dim": 16,
+    }
+    text["linear_attn_config"] |= {
+        "full_attn_layers": mla,
+        "head_dim": 16,
+        "kda_layers": [i for i in range(1, layers + 1) if i not in mla],
+        "num_heads": heads,
+    }
+    return Recipe(
+        name="scaling",
+        config=K3Config.from_dict(data),
+        num_ranks=256,
+        steps=steps,
+        batch=2,
+        tokens=256,
+        micro_batch=2,
+        learning_rate=4e-3,
+        workers=1,
     )
 
 

@@ -68,7 +68,10 @@ class Layer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """`language_model.model`: from embeddings to the normed final retrieval."""
+    """`language_model.model`: from embeddings to the normed final retrieval.
+
+    `depth` is what layers retrieve from; another class may be set in its place.
+    """
 
     def __init__(self, config: TextConfig, dtype: torch.dtype, experts: str) -> None:
         super().__init__()
@@ -78,6 +81,7 @@ class Decoder(nn.Module):
             config.vocab_size, D, padding_idx=config.pad_token_id, dtype=dtype
         )
         self.num_layers = config.num_hidden_layers
+        self.depth = Depth
         self.layers = nn.ModuleList(
             Layer(config, i, dtype, experts) for i in range(self.num_layers)
         )
@@ -95,7 +99,7 @@ class Decoder(nn.Module):
         taps: Taps | None,
     ) -> Float[Tensor, "B T D"]:
         """Run embeddings through all layers."""
-        depth = Depth(prefix=x, eps=self.eps)
+        depth = self.depth(prefix=x, eps=self.eps)
         for i, layer in enumerate(self.layers[: self.num_layers]):
             layer(depth, x.dtype, caches[i] if caches else None, lens, taps)
         last = depth.retrieve(

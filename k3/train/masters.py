@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from k3.errors import RequestError
-from k3.kernels import mx
+from k3.kernels import mx, precision
 from k3.model import Model
 from k3.model.experts import Experts
 from k3.train import matrices
@@ -55,7 +55,8 @@ class Masters:
         self.parameters: dict[str, nn.Parameter] = named
         self.held = {n: self._piece(p).detach() for n, p in named.items()}
         self.weights = {
-            n: nn.Parameter(p.clone().contiguous()) for n, p in self.held.items()
+            n: nn.Parameter(precision.wide(p).clone().contiguous())
+            for n, p in self.held.items()
         }
         self._rounding = {n: _rounding(model, n) for n in named}
         cuts = matrices.cuts(model) if optimizer == "muon" else {}
@@ -116,7 +117,7 @@ class Masters:
         of Muon.
         """
         for weight, gradient in zip(self.weights.values(), gradients, strict=True):
-            weight.grad = gradient
+            weight.grad = None if gradient is None else gradient.to(weight.dtype)
         norm = self._norm()
         nn.utils.clip_grads_with_norm_(self.weights.values(), clip, norm)
         largest = self._largest()

@@ -122,3 +122,16 @@ def test_adamw_beside_muon_has_a_rate_of_its_own(model, optimizer, part):
         return masters.weights[name].detach() - before
 
     assert torch.allclose(moved(0.25), part * moved(1.0), atol=1e-7)
+
+
+def test_a_bf16_model_has_fp32_masters(small):
+    narrow = pretrain.fresh(small).to(torch.bfloat16)
+    masters = Masters(narrow, betas=(0.9, 0.95), weight_decay=0.1, optimizer="muon")
+    assert {w.dtype for w in masters.weights.values()} == {torch.float32}
+    found = [g.to(torch.bfloat16) for g in gradients(masters)]
+    masters.step(found, 1e-5, 1.0)
+    name = "language_model.model.layers.0.self_attn.q_proj.weight"
+    held, master = masters.parameters[name], masters.weights[name]
+    assert held.dtype == torch.bfloat16
+    assert torch.equal(held, master.to(torch.bfloat16))
+    assert not torch.equal(held.float(), master)
