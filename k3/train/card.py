@@ -51,7 +51,7 @@ The text differs between Python versions; SHA-256 of this one:
 
 | | |
 |---|---|
-| steps | {steps:,} of {batch} x {tokens} tokens |
+| steps | {steps:,} of {shape} tokens |
 | tokens | {seen:,} |
 | of them | {mixture} |
 | vocabulary | {ranks} ranks and 256 specials |
@@ -152,10 +152,10 @@ def _mixture(recipe: Recipe) -> dict[str, object]:
 
 
 def _run(recipe: Recipe, result: "Result") -> dict[str, object]:
+    stages = recipe.stages or (recipe.stage(0),)
     return {
         "steps": result.steps,
-        "batch": recipe.batch,
-        "tokens": recipe.tokens,
+        "shape": ", then ".join(f"{s.batch} x {s.tokens}" for s in stages),
         "seen": result.tokens,
         "rate": recipe.learning_rate,
         "decay": recipe.weight_decay,

@@ -39,6 +39,12 @@ def test_numbers_of_the_run(text):
     assert not [line for line in found.splitlines() if len(line) > 110]
 
 
+def test_stages_follow_one_another(text):
+    recipe = recipes.tiny().set({"stages": "0.9:512:4,0.1:1024:2"})
+    found = card.text(recipe, text, RESULT, "")
+    assert "| steps | 1,500 of 4 x 512, then 2 x 1024 tokens |" in found
+
+
 def test_without_a_command_the_plain_one_is_named(text):
     assert "`k3 train tiny --out DIR`" in card.text(recipes.tiny(), text, RESULT, "")
 

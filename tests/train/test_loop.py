@@ -34,6 +34,17 @@ def test_loss_falls(small, data, tmp_path):
     assert records[0]["tokens_per_second"] > 0
 
 
+def test_stages_change_the_rows_and_the_position_counts_them(small, data, tmp_path):
+    recipe = small.set({"stages": "0.5:20:3,0.5:40:1", "steps": 4, "log_steps": 1})
+    records = []
+    at = loop.run(
+        pretrain.fresh(small), data, recipe, tmp_path, facts={}, report=records.append
+    )
+    assert [record["tokens"] for record in records] == [60, 120, 160, 200]
+    assert (at.rows, at.tokens) == (8, 200)
+    assert all(record["losses"].keys() == {"text"} for record in records)
+
+
 def test_numbers_that_are_not_finite_stop_the_run(small, data, tmp_path):
     model = pretrain.fresh(small)
     with torch.no_grad():
