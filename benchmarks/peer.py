@@ -72,10 +72,8 @@ class Trainer:
 
     def __init__(self, model: torch.nn.Module, make: Any = None) -> None:
         self.model = model
-        held = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = (
-            make(model) if make else torch.optim.AdamW(held, lr=1e-5, fused=True)
-        )
+        adamw = partial(torch.optim.AdamW, lr=1e-5, fused=True)
+        self.optimizer = make(model) if make else adamw(model.parameters())
 
     def step(self, loss: torch.Tensor) -> None:
         loss.backward()
@@ -216,10 +214,9 @@ class Port:
 
         if optimizer not in self.trainers:
             make = partial(build_muon_optimizer, muon_lr=1e-5, adam_lr=1e-5)
+            chosen = make if optimizer == "muon" else None
             whole = copy.deepcopy(self.whole).train()
-            self.trainers[optimizer] = Trainer(
-                whole, make if optimizer == "muon" else None
-            )
+            self.trainers[optimizer] = Trainer(whole, chosen)
         trainer, rows = self.trainers[optimizer], ids(self.words, batch, tokens)
 
         def step() -> None:

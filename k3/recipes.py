@@ -58,6 +58,21 @@ def scaling(width: int = 64) -> Recipe:
             "choose one"
         )
     layers, steps = SCALING[width]
+    return Recipe(
+        name="scaling",
+        config=_scaled(width, layers),
+        num_ranks=256,
+        steps=steps,
+        batch=2,
+        tokens=256,
+        micro_batch=2,
+        learning_rate=4e-3,
+        workers=1,
+    )
+
+
+def _scaled(width: int, layers: int) -> K3Config:
+    """The tiny text model at another width and depth, heads of 16."""
     heads, mla = width // 16, sorted({*range(4, layers + 1, 4), layers})
     data = _tiny(256).to_dict()
     data.pop("vision_config", None)
@@ -82,17 +97,7 @@ def scaling(width: int = 64) -> Recipe:
         "kda_layers": [i for i in range(1, layers + 1) if i not in mla],
         "num_heads": heads,
     }
-    return Recipe(
-        name="scaling",
-        config=K3Config.from_dict(data),
-        num_ranks=256,
-        steps=steps,
-        batch=2,
-        tokens=256,
-        micro_batch=2,
-        learning_rate=4e-3,
-        workers=1,
-    )
+    return K3Config.from_dict(data)
 
 
 _TINY: dict[str, Any] = {
