@@ -60,24 +60,29 @@ def _variables(text: str) -> Iterator[tuple[str, str]]:
 def show(text: str) -> str:
     """The statement as HTML."""
     found = parse(text)
-    families = {
+    indexed = families(found)
+    variables = "; ".join(_declared(*each) for each in found.variables)
+    lines = [f"<p><b>For all</b> {variables}</p>"] if variables else []
+    if found.hypotheses:
+        given = ", ".join(formula(each, indexed) for each in found.hypotheses)
+        lines.append(f"<p><b>Given</b> {given}</p>")
+    parts = split(found.conclusion, " ∧ ")
+    last = "<br>".join(
+        formula(each, indexed) + (" ∧" if i + 1 < len(parts) else "")
+        for i, each in enumerate(parts)
+    )
+    word = "<b>Then</b> " if lines else ""
+    return f'<div class="statement">{"".join(lines)}<p>{word}{last}</p></div>'
+
+
+def families(found: Statement) -> set[str]:
+    """The variables whose arguments are whole numbers: they are shown as indices."""
+    return {
         name
         for names, sort in found.variables
         for name in split(names)
         if "→" in sort and "ℤ" in sort.partition("→")[0]
     }
-    variables = "; ".join(_declared(*each) for each in found.variables)
-    lines = [f"<p><b>For all</b> {variables}</p>"] if variables else []
-    if found.hypotheses:
-        given = ", ".join(formula(each, families) for each in found.hypotheses)
-        lines.append(f"<p><b>Given</b> {given}</p>")
-    parts = split(found.conclusion, " ∧ ")
-    last = "<br>".join(
-        formula(each, families) + (" ∧" if i + 1 < len(parts) else "")
-        for i, each in enumerate(parts)
-    )
-    word = "<b>Then</b> " if lines else ""
-    return f'<div class="statement">{"".join(lines)}<p>{word}{last}</p></div>'
 
 
 def _declared(names: str, sort: str) -> str:
@@ -88,24 +93,24 @@ def _declared(names: str, sort: str) -> str:
     return f"{formula(names, ())} {sign} {html.escape(sort[1:-1] if whole else sort)}"
 
 
-def formula(text: str, families: Sequence[str] | set[str]) -> str:
-    """One formula as HTML; `families` are the names whose arguments are indices."""
+def formula(text: str, indexed: Sequence[str] | set[str]) -> str:
+    """One formula as HTML; `indexed` are the names whose arguments are indices."""
     out, at = "", 0
     while found := _CALL.search(text, at):
         end = closing(text, found.end() - 1)
         inside = text[found.end() : end]
         out += _plain(text[at : found.start()])
-        out += _call(found[1], split(inside), families)
+        out += _call(found[1], split(inside), indexed)
         at = end + 1
     return out + _plain(text[at:])
 
 
-def _call(name: str, args: list[str], families: Sequence[str] | set[str]) -> str:
+def _call(name: str, args: list[str], indexed: Sequence[str] | set[str]) -> str:
     if name in _SUMS and len(args) == 2 and (found := _LAMBDA.match(args[0])):
-        below = f"{_plain(found[1])}{_SUMS[name]}{formula(args[1], families)}"
-        return f"∑<sub>{below}</sub>({formula(found[2], families)})"
-    shown = ", ".join(formula(each, families) for each in args)
-    if name in families:
+        below = f"{_plain(found[1])}{_SUMS[name]}{formula(args[1], indexed)}"
+        return f"∑<sub>{below}</sub>({formula(found[2], indexed)})"
+    shown = ", ".join(formula(each, indexed) for each in args)
+    if name in indexed:
         return f"{_plain(name)}<sub>{shown}</sub>"
     return f"√({shown})" if name == "sqrt" else f"{_plain(name)}({shown})"
 

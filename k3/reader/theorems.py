@@ -70,7 +70,7 @@ def show(name: str) -> str:
 <dt>Proof</dt><dd>{found["steps"]:,} kernel steps{_place(name)};
 <code>k3 prove {html.escape(name)}</code> proves it again</dd>
 </dl>
-{_mutants(found["mutants"])}</details>"""
+{_mutants(found)}</details>"""
 
 
 def _place(name: str) -> str:
@@ -79,12 +79,11 @@ def _place(name: str) -> str:
     return f", <code>{html.escape(path)}</code>" if there else ""
 
 
-def _mutants(found: dict[str, str]) -> str:
-    if not found:
-        return ""
+def _mutants(found: dict[str, Any]) -> str:
+    indexed = statement.families(statement.parse(found["statement"]))
     rows = "".join(
-        f"<li><b>{html.escape(wrong)}</b>{_refuted(why)}</li>"
-        for wrong, why in found.items()
+        f"<li><b>{html.escape(wrong)}</b>{_refuted(why, indexed)}</li>"
+        for wrong, why in found["mutants"].items()
     )
     return (
         '<p class="wrong">Wrong variants, each refuted with numbers</p>'
@@ -92,13 +91,13 @@ def _mutants(found: dict[str, str]) -> str:
     )
 
 
-def _refuted(why: str) -> str:
+def _refuted(why: str, indexed: set[str]) -> str:
     """What a variant says, the inputs at which it fails, and both values there."""
     parts = _FALSE.match(why)
     if parts is None:
         return f"<span>{html.escape(why)}</span>"
     inputs, says, values = parts.groups()
     return (
-        f'<span class="says">{statement.formula(says, ())}</span>'
+        f'<span class="says">{statement.formula(says, indexed)}</span>'
         f"<span>fails at {html.escape(inputs)}: {html.escape(values)}</span>"
     )

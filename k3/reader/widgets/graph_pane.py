@@ -6,6 +6,7 @@ without it the drawing and the table stand.
 
 import html
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -36,6 +37,7 @@ LEMMAS = {
     "M": "context.affine_maps_compose",
 }
 MOST_NODES = 160
+MOST_LETTERS = 18
 SEED = 1
 
 
@@ -173,7 +175,10 @@ def _node(i: int, node: Term, place: layout.Point, outputs: dict[int, str]) -> s
 
 
 def _cut(text: str) -> str:
-    return text if len(text) < 18 else f"…{text[-15:]}"
+    """The last words that fit into a node: a part of the name, as its label wants."""
+    while len(text) > MOST_LETTERS and (found := re.search(r"[._]", text)):
+        text = text[found.end() :]
+    return text[-MOST_LETTERS:]
 
 
 def table(block: Block) -> str:

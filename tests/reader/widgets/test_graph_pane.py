@@ -48,6 +48,19 @@ def test_a_graph_of_many_nodes_is_a_table_alone():
     assert "<script" not in text
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("self_attention_res_norm", "attention_res_norm"),
+        ("model.embed_tokens", "model.embed_tokens"),
+        ("a.routed_expert_down_proj", "expert_down_proj"),
+        ("x" * 30, "x" * 18),
+    ],
+)
+def test_what_a_node_shows_is_a_part_of_its_name(name, shown):
+    assert graph_pane._cut(name) == shown
+
+
 def test_an_unknown_graph_is_refused():
     with pytest.raises(RequestError, match=r"a graph must be one of .*: got 'none'"):
         graph_pane.element("none")
