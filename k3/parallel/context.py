@@ -149,32 +149,20 @@ class SplitKDA(KDACache):
         own = self.parts[self.wire.rank]
         if not own.before:
             out, final = inputs.advance(q, new, self.state, lens)
-            out, _ = _Start.apply(self.wire, out, _began(final[-1]), False)
+            out, _ = Start.apply(self.wire, out, _began(final[-1]), False)
             return out
         n, V = lens[0], new.v.shape[-1]
-        both, ends = self._alone(q[:, :n], new.cut(0, n))
+        both, ends = alone(q[:, :n], new.cut(0, n), self.state[:1])
         outs, summary = [both[..., :V]], ends
         if len(lens) > 1:
             rest = new.cut(n, len(new))
             out, final = inputs.advance(q[:, n:], rest, self.state[1:], lens[1:])
             outs.append(out)
             summary = _began(final[-1])
-        out, start = _Start.apply(self.wire, torch.cat(outs, 1), summary, True)
+        out, start = Start.apply(self.wire, torch.cat(outs, 1), summary, True)
         # [H V K] times what each token reads of the identity, [1 n H K].
         seen = (start @ both[..., V:].unsqueeze(-1)).squeeze(-1)
         return torch.cat([out[:, :n] + seen, out[:, n:]], 1)
-
-    def _alone(self, q: Tensor, new: Inputs) -> tuple[Tensor, Tensor]:
-        """Read a piece from an empty memory and, in more rows, from the identity.
-
-        Returns ([1 n H V+K], [H V+K K]).
-        """
-        *shape, K = new.k.shape
-        wide = replace(new, v=torch.cat([new.v, new.v.new_zeros(*shape, K)], -1))
-        eye = torch.eye(K, dtype=self.state.dtype, device=q.device)
-        eye = eye.expand(1, shape[-1], K, K)
-        out, final = inputs.advance(q, wide, torch.cat([self.state[:1], eye], -2))
-        return out, final[0]
 
 
 @dataclass(slots=True)
@@ -197,13 +185,26 @@ class SplitMLA(MLACache):
         return self.pieces[sequence]
 
 
+def alone(q: Tensor, new: Inputs, empty: Tensor) -> tuple[Tensor, Tensor]:
+    """Read a piece [1 n ...] from an empty memory and, in more rows, from the identity.
+
+    Returns what tokens read [1 n H V+K] and the piece's summary [H V+K K]: B above M.
+    Matches: spec.context.segment (transposed).
+    """
+    *shape, K = new.k.shape
+    wide = replace(new, v=torch.cat([new.v, new.v.new_zeros(*shape, K)], -1))
+    eye = torch.eye(K, dtype=empty.dtype, device=q.device).expand(1, shape[-1], K, K)
+    out, final = inputs.advance(q, wide, torch.cat([empty, eye], -2))
+    return out, final[0]
+
+
 def _began(final: Tensor) -> Tensor:
     """Return the summary of a document that began here: it forgets any start."""
     K = final.shape[-1]
     return torch.cat([final, final.new_zeros(len(final), K, K)], -2)
 
 
-class _Start(torch.autograd.Function):
+class Start(torch.autograd.Function):
     """The memory [H V K] at which this rank's first piece starts, and `out` as it is.
 
     S_0 = 0 and S_{r+1} = S_r M_r + B_r in the order of ranks, from every rank's
@@ -215,6 +216,7 @@ class _Start(torch.autograd.Function):
     def forward(
         ctx: Any, wire: Wire, out: Tensor, summary: Tensor, goes_on: bool
     ) -> tuple[Tensor, Tensor]:
+        """Return (out, start); start is 0 unless a document `goes_on` here."""
         V = summary.shape[-2] - summary.shape[-1]
         told = wire.gather("summaries", summary)
         start = torch.zeros_like(summary[:, :V])
@@ -228,6 +230,7 @@ class _Start(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dout: Tensor, dstart: Tensor) -> tuple[Tensor | None, ...]:
+        """Return gradients; those of the summary come from all later ranks' starts."""
         start, moved = ctx.saved_tensors
         found = ctx.wire.gather("summaries", dstart)
         after = torch.zeros_like(dstart)

@@ -6,7 +6,8 @@ import small
 import torch
 import torch.nn.functional as F
 
-from k3.parallel import context, share
+from k3.parallel import context, expert, saved, share
+from k3.parallel.activation import Plan
 
 RATE = 0.05
 FOUR = {"num_hidden_layers": 4, "num_experts": 12}
@@ -34,7 +35,7 @@ def loss_of(logits, targets, learned, total):
     return (each * learned.flatten()).sum() / total
 
 
-def descend(model, steps, loss_at, sum_=lambda g: g):
+def descend(model, steps, loss_at, sum_=lambda name, g: g):
     """(losses, first gradients, weights) of plain gradient descent."""
     losses, first = [], {}
     for step in range(steps):
@@ -45,7 +46,7 @@ def descend(model, steps, loss_at, sum_=lambda g: g):
         with torch.no_grad():
             for name, p in model.named_parameters():
                 if p.grad is not None:
-                    g = sum_(p.grad)
+                    g = sum_(name, p.grad)
                     first.setdefault(name, g.clone())
                     p -= RATE * g
     return torch.stack(losses), first, dict(model.state_dict())
@@ -71,8 +72,47 @@ def trained(ranks, lens, steps, dtype=torch.float64):
         logits = context.run(model, ids[:, here], cu, axis)
         return loss_of(logits, targets[:, here], learned[:, here], learned.sum())
 
-    losses, gradients, weights = descend(model, steps, loss_at, axis.sum_)
+    losses, gradients, weights = descend(
+        model, steps, loss_at, lambda name, g: axis.sum_(g)
+    )
     return axis.sum_(losses), gradients, weights, dict(sent)
+
+
+def combined(ranks, lens, steps, recompute):
+    """Experts and tokens both spread: the rows of two expert ranks, each in parts."""
+    axis, experts = ranks.axis("context"), ranks.axis("expert")
+    model = expert.split(context.split(made(), axis), experts)
+    again = frozenset(saved.units(model)) if recompute else frozenset()
+    edges = share.bounds(sum(lens), axis.size)
+    here = slice(edges[axis.rank], edges[axis.rank + 1])
+
+    def loss_at(model, step):
+        ids, targets, learned, cu = row(step * experts.size + experts.rank, lens)
+        with saved.applied(model, Plan(recomputed=again)):
+            logits = context.run(model, ids[:, here], cu, axis)
+        total = learned.sum() * experts.size
+        return loss_of(logits, targets[:, here], learned[:, here], total)
+
+    def sum_(name, g):
+        return ranks.axis("replica" if ".experts.w" in name else "trunk").sum_(g)
+
+    losses, gradients, weights = descend(model, steps, loss_at, sum_)
+    return ranks.axis("trunk").sum_(losses), gradients, weights, {}
+
+
+def combined_alone(lens, steps, readers=2):
+    """The same in one process: two rows a step."""
+
+    def loss_at(model, step):
+        losses = []
+        for reader in range(readers):
+            ids, targets, learned, cu = row(step * readers + reader, lens)
+            total = learned.sum() * readers
+            logits = model(ids, cu_seqlens=cu)
+            losses.append(loss_of(logits, targets, learned, total))
+        return sum(losses)
+
+    return descend(made(), steps, loss_at)
 
 
 def logits(ranks, lens, swapped=False):
