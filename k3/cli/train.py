@@ -1,7 +1,9 @@
 """`k3 train`: train a recipe from scratch."""
 
 import dataclasses
+import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,7 @@ from k3.cli import options, output, settings
 
 if TYPE_CHECKING:
     from k3.train.pretrain import Result
+    from k3.train.recipe import Recipe
 
 RECIPES = ("tiny",)
 
@@ -43,31 +46,45 @@ def train(
     k3 train tiny
     k3 train tiny --out runs/short --set steps=200 --set seed=1
     k3 train tiny --out runs/short --set steps=400 --resume
+    torchrun --nproc-per-node 2 -m k3 train tiny --set parallel=data=2
     """
     settings.one_of("RECIPE", recipe, RECIPES)
     from k3 import recipes
 
     chosen = getattr(recipes, recipe)().set(settings.parse(values or []))
     folder = out or f"runs/{recipe}"
-    from k3.train import pretrain
+    how = {"resume": resume, "quiet": json, "trackers": track or ()}
+    result = _train(chosen, folder, command=command(recipe, out, values), **how)
+    if result is not None:
+        _tell(result, chosen, folder, json)
 
-    typed = command(recipe, out, values)
+
+def _train(chosen: "Recipe", folder: str, **how: Any) -> "Result | None":
+    """Train; None where another rank has the files and says so."""
     try:
-        result = pretrain.run(
-            chosen,
-            folder,
-            resume=resume,
-            quiet=json,
-            command=typed,
-            trackers=track or (),
-        )
+        return _runner(chosen.parallel)(chosen, folder, **how)
     except KeyboardInterrupt:
-        raise output.Interrupted(left(Path(folder), chosen.steps, typed)) from None
+        said = left(Path(folder), chosen.steps, how["command"])
+        raise output.Interrupted(said) from None
+
+
+def _tell(result: "Result", chosen: "Recipe", folder: str, json: bool) -> None:
     tasks = measure(folder, [name for name, _ in chosen.mixture])
     if json:
         output.json_value(dataclasses.asdict(result) | {"tasks": tasks})
         return
     show(result, tasks, folder)
+
+
+def _runner(parallel: str) -> "Callable[..., Result | None]":
+    """What trains: one process, or this one of many that torchrun has started."""
+    if parallel or "TORCHELASTIC_RUN_ID" in os.environ:
+        from k3.train import distributed
+
+        return distributed.run
+    from k3.train import pretrain
+
+    return pretrain.run
 
 
 def measure(folder: str, names: list[str]) -> list[dict[str, Any]]:

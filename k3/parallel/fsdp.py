@@ -5,10 +5,12 @@ an embedding, a head. A whole layer is none: it works on a Depth. What is left, 
 and depth queries, belongs to the root and stays gathered during a step.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.fsdp import (
     FSDPModule,
@@ -30,7 +32,7 @@ from k3.model.moe import MoE
 from k3.model.mtp import SharedHead
 from k3.model.vision import Block
 from k3.parallel.pipeline import Stage
-from k3.parallel.ranks import Ranks
+from k3.parallel.ranks import Axis, Ranks
 
 UNITS = (KDA, MLA, MoE, MLP, SharedHead, Block, nn.Embedding)
 
@@ -106,18 +108,48 @@ def gradients(
     found = [None if p.grad is None else local(p.grad) for p in parameters]
     for p in parameters:
         p.grad = None
+    _tie(stage, parameters, found, ranks.axis("pipeline"))
     return found
 
 
+def _tie(
+    stage: Stage,
+    parameters: list[nn.Parameter],
+    found: list[Tensor | None],
+    line: Axis,
+) -> None:
+    """Add up the gradients of a parameter that the first and last stage both hold."""
+    if not stage.tied:
+        return
+    tied = stage.model.get_parameter(stage.tied)
+    at = next(i for i, p in enumerate(parameters) if p is tied)
+    # The last stage has none where MTP did not run.
+    here = torch.zeros_like(local(tied)) if found[at] is None else found[at]
+    assert here is not None
+    other, peer = torch.empty_like(here), line.peer(line.size - 1 - line.rank)
+    sending = dist.isend(here, peer)
+    dist.recv(other, peer)
+    if sending is not None:
+        sending.wait()
+    # In one order on both, so that their weights stay equal.
+    found[at] = here + other if line.rank == 0 else other + here
+
+
 def norm(
-    parameters: list[nn.Parameter], found: list[Tensor | None], ranks: Ranks
+    parameters: list[nn.Parameter],
+    found: list[Tensor | None],
+    ranks: Ranks,
+    copies: frozenset[nn.Parameter] = frozenset(),
 ) -> Tensor:
-    """Return the norm of all gradients of all ranks, each number counted once."""
+    """Return the norm of all gradients of all ranks, each number counted once.
+
+    `copies` are parameters that another stage counts.
+    """
     first = ranks.axis("trunk").rank == 0
     squares = [
         g.double().square().sum()
         for p, g in zip(parameters, found, strict=True)
-        if g is not None and (first or isinstance(p, DTensor))
+        if g is not None and p not in copies and (first or isinstance(p, DTensor))
     ]
     total = (
         torch.stack(squares).sum() if squares else torch.zeros((), dtype=torch.float64)
@@ -129,13 +161,22 @@ def _units(stage: Stage) -> list[nn.Module]:
     """Return the units; what lies inside another one belongs to it."""
     found: list[nn.Module] = []
     inside: set[nn.Module] = set()
+    shared = _shared(stage)
     for module in stage.modules():
+        if any(p in shared for p in module.parameters()):
+            continue
         if module not in inside and (
             isinstance(module, UNITS) or _is_head(stage, module)
         ):
             found.append(module)
             inside.update(module.modules())
     return found
+
+
+def _shared(stage: Stage) -> set[nn.Parameter]:
+    """Return parameters of several modules; the root has them, being one unit."""
+    owned = Counter(p for m in stage.modules() for p in m.parameters(recurse=False))
+    return {p for p, count in owned.items() if count > 1}
 
 
 def _is_head(stage: Stage, module: nn.Module) -> bool:

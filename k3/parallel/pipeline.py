@@ -11,6 +11,7 @@ from k3.kernels import attn_res
 from k3.model import Model
 from k3.model.attn_res import Depth
 from k3.model.decoder import Decoder
+from k3.model.mtp import MTP
 from k3.model.splice import splice
 from k3.model.taps import record
 from k3.parallel import layout
@@ -35,7 +36,9 @@ class Stage(nn.Module):
     """What one rank runs of a model: all of it, or its chunks of the layers.
 
     The model keeps the names of its parameters; modules of other stages are Identity.
-    A pass begins in `forward` of this module, which FSDP2 takes for its root.
+    A pass begins in `forward` of this module, which FSDP2 takes for its root. `tied`
+    names the parameter that the first and the last stage both hold, where MTP shares
+    the embedding.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Stage(nn.Module):
         super().__init__()
         self.model, self.finish = model, finish
         self.chunks = chunks or layout.chunks(model.config.text, 1)
+        self.tied = ""
 
     def forward(
         self, index: int, row: Row, seen: Seen, given: tuple[Tensor, Tensor] | None
@@ -115,6 +119,7 @@ def cut(
     parts = layout.chunks(model.config.text, stages, virtual)
     own = parts[rank::stages]
     decoder, layers = model.language_model.model, model.config.text.num_hidden_layers
+    tied = _tied(decoder, own, layers) if stages > 1 else ""
     kept = {i for chunk in own for i in range(chunk.start, chunk.stop)}
     for i in set(range(layers)) - kept:
         decoder.layers[i] = nn.Identity()
@@ -126,7 +131,24 @@ def cut(
             decoder.layers[i] = nn.Identity()
         _drop(decoder, "output_attn_res_norm", "output_attn_res_proj", "norm")
         _drop(model.language_model, "lm_head")
-    return Stage(model, finish, own)
+    stage = Stage(model, finish, own)
+    stage.tied = tied
+    return stage
+
+
+EMBEDDING = "language_model.model.embed_tokens.weight"
+
+
+def _tied(decoder: Decoder, own: tuple[Chunk, ...], layers: int) -> str:
+    """Return the name under which a stage holds an embedding that MTP shares."""
+    last = decoder.layers[-1]
+    if len(decoder.layers) == layers or not isinstance(last, MTP):
+        return ""
+    if last.embed_tokens.weight is not decoder.embed_tokens.weight:
+        return ""
+    if own[0].first:
+        return EMBEDDING
+    return f"language_model.model.layers.{layers}.embed_tokens.weight" * own[-1].last
 
 
 def _drop(owner: nn.Module, *names: str) -> None:

@@ -39,6 +39,7 @@ RESUMABLE = (
     "keep",
     "log_steps",
     "max_skipped",
+    "parallel",
     "spike",
     "steps",
     "window",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from k3.config import K3Config
-from k3.errors import ConfigError, RequestError
+from k3.errors import ConfigError, K3Error, RequestError
+from k3.parallel import Mesh
 from k3.train import schedule, stages
 from k3.train.stages import Stage
 
@@ -59,6 +60,7 @@ class Recipe:
     balance_ema: float = 0.0
     bias_rate: float = 1e-3
     workers: int = 2
+    parallel: str = ""
     log_steps: int = 20
     checkpoint_minutes: float = 3.0
     keep: int = 2
@@ -136,6 +138,13 @@ def _is_mixture(shares: tuple[tuple[str, float], ...]) -> bool:
     return bool(names) and len(set(names)) == len(names) and positive
 
 
+def _is_mesh(text: str) -> bool:
+    try:
+        return bool(Mesh.of(text))
+    except K3Error:
+        return False
+
+
 _READ = {"mixture": _shares, "stages": stages.parse}
 
 SETTINGS = tuple(
@@ -178,6 +187,7 @@ _RULES = [
     ("balance_ema", *_BELOW_ONE),
     ("bias_rate", *_NOT_NEGATIVE),
     ("workers", *_POSITIVE),
+    ("parallel", "axes, such as data=2,pipeline=2", _is_mesh),
     ("log_steps", *_POSITIVE),
     ("checkpoint_minutes", *_ABOVE_ZERO),
     ("keep", *_POSITIVE),
