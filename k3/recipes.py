@@ -21,28 +21,32 @@ def paper() -> K3Config:
 
 
 def tiny() -> Recipe:
-    """The model in the package: 2.1 M parameters, every mechanism of the release.
+    """The model in the package: 2.3 M parameters, every mechanism of the release.
 
     Nine layers, so that MLA stands at 4, 8 and last as 4, ..., 92, 93 does, and
-    depth blocks of two, so that five block outputs are retrieved from.
+    depth blocks of two, so that five block outputs are retrieved from. Text, chat in
+    XTML and pictures of digits from the first step.
     """
     return Recipe(
         name="tiny",
         config=_tiny(1536),
         num_ranks=1536,
-        steps=1500,
+        mixture=(
+            ("text", 0.52),
+            ("recall", 0.15),
+            ("digits", 0.1),
+            ("tools", 0.15),
+            ("chat", 0.08),
+        ),
+        steps=5000,
         batch=4,
         tokens=512,
         micro_batch=2,
-        optimizer="adamw",
-        qk_clip=0.0,
-        balance="sign",
-        learning_rate=2.5e-3,
-        schedule="trapezoid",
-        warmup=0.02,
-        decay=0.6,
-        beta2=0.98,
-        bias_rate=1e-2,
+        optimizer="muon",
+        learning_rate=1e-2,
+        adamw_rate=0.4,
+        schedule="cosine",
+        warmup=0.01,
     )
 
 
@@ -121,11 +125,25 @@ _TINY: dict[str, Any] = {
 }
 
 
+_TINY_VISION: dict[str, Any] = {
+    "init_pos_emb_height": 4,
+    "init_pos_emb_width": 4,
+    "mm_hidden_size": 64,
+    "qkv_hidden_size": 64,
+    "text_hidden_size": 128,
+    "vt_hidden_size": 64,
+    "vt_intermediate_size": 128,
+    "vt_num_attention_heads": 2,
+    "vt_num_hidden_layers": 2,
+}
+
+
 def _tiny(num_ranks: int) -> K3Config:
     """The released fields with small sizes; specials stand after the ranks."""
     data = published()
-    del data["vision_config"]
-    # Text alone: a document ends with [EOS], there is no message to end.
+    data["vision_config"] |= _TINY_VISION
+    # A document ends with [EOS]; a message with its own marker, which whoever renders
+    # messages also stops at.
     ids = {
         "bos_token_id": num_ranks,
         "eos_token_id": num_ranks + 1,

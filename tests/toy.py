@@ -41,6 +41,7 @@ def config() -> K3Config:
     for key in ("bos_token_id", "eos_token_id", "pad_token_id"):
         data[key] = SMALL[key]
     data["media_placeholder_token_id"] = 321
+    del data["vision_config"]
     data["text_config"] |= SMALL
     data["text_config"]["linear_attn_config"] |= LINEAR
     return K3Config.from_dict(data)
@@ -57,7 +58,16 @@ def recipe() -> Recipe:
         steps=6,
         batch=2,
         tokens=33,
+        mixture=(("text", 1.0),),
+        optimizer="adamw",
+        qk_clip=0.0,
+        balance="sign",
+        bias_rate=1e-2,
         learning_rate=2.5e-3,
+        schedule="trapezoid",
+        warmup=0.02,
+        decay=0.6,
+        beta2=0.98,
         log_steps=2,
         window=96,
     )

@@ -70,8 +70,9 @@ token at every step, which soon repeats itself.
 
 
 _TASKS = """
-Synthetic tasks: {names}, drawn by k3.data.tasks from an index; held-out questions have
-seeds of their own, and where questions are few a fifth is kept aside by its hash.
+Synthetic tasks: {names}.
+k3.data.tasks draws them from an index; held-out questions have seeds of their own, and
+where questions are few a fifth is kept aside by its hash.
 {digits}"""
 _DIGITS = """\
 The digits are those of E. Alpaydin and C. Kaynak, UCI Machine Learning Repository,

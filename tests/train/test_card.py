@@ -54,7 +54,7 @@ def test_a_mixture_names_its_tasks_and_where_the_digits_are_from(text):
     mixed = dataclasses.replace(recipes.tiny(), mixture=shares, optimizer="muon")
     found = card.text(mixed, text, RESULT, "")
     assert "| of them | 75% text, 19% digits, 6% recall |" in found
-    assert "Synthetic tasks: digits, recall," in found
+    assert "Synthetic tasks: digits, recall." in found
     assert "UCI Machine Learning Repository" in found
     assert "Muon and AdamW, learning rate" in found
     assert "beside the tasks it knows nothing else" in found

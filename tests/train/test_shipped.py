@@ -1,10 +1,12 @@
 """The model in the package: its files, its promises, its recipe."""
 
+import dataclasses
 import re
 
 import pytest
 
 import k3
+from k3 import eval as evaluation
 from k3 import recipes
 from k3.checkpoint import locate
 from k3.data.corpora import Document
@@ -20,6 +22,8 @@ FILES = {
     "tiktoken.model",
     "tokenizer_config.json",
 }
+FIRST_BITS = 1.7798
+"""Bits per byte of the first shipped model, which knew text alone."""
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +44,21 @@ def test_it_is_what_the_recipe_trains(tiny):
     assert tokenizer.eos_id == model.config.eos_token_id
 
 
-def test_the_card_says_that_it_beats_both_baselines():
+def test_the_card_says_that_it_beats_the_first_one_and_both_baselines():
     card = (locate.locate("tiny") / "README.md").read_text()
     bits = float(re.search(r"\*\*(\d\.\d{4})\*\*", card)[1])
     xz = float(re.search(r"\(the bar\) \| (\d\.\d{4})", card)[1])
     smoothed = float(re.search(r"same text \| (\d\.\d{4})", card)[1])
-    assert bits < xz < smoothed
+    assert bits < FIRST_BITS < xz < smoothed
+
+
+@pytest.mark.parametrize(
+    ("task", "figure"), [("digits", "right"), ("recall", "right"), ("tools", "valid")]
+)
+def test_the_card_says_that_a_task_is_right_in_95_of_100(task, figure):
+    card = (locate.locate("tiny") / "README.md").read_text()
+    share = re.search(rf"\| {task} \| {figure} \| \d{{3}} \| ([\d.]+) \|", card)[1]
+    assert float(share) >= 0.95
 
 
 def test_it_reads_a_topic_that_was_kept_aside(tiny):
@@ -62,3 +75,11 @@ def test_it_writes_words(tiny):
     options = GenerateOptions(max_tokens=32, temperature=0.0)
     (answer,) = generate(model, [prompt], options, tokenizer=tokenizer)
     assert len(re.findall(r"\b(?:the|a|is|of|to|in|and|that)\b", answer.text)) >= 4
+
+
+@pytest.mark.parametrize(
+    ("task", "count"), [("digits", 20), ("recall", 20), ("tools", 6)]
+)
+def test_it_does_what_its_card_says_on_the_first_questions(tiny, task, count):
+    protocol = dataclasses.replace(evaluation.named(task), count=count)
+    assert evaluation.run(*tiny, protocol).score.value >= 0.8
