@@ -6,8 +6,10 @@ from collections.abc import Sequence
 class StopText:
     """Passes text on, holding back whatever may be the start of a stop string.
 
-    `found` becomes True when a stop string has come; the text before it has been
-    passed on by then, nothing of it or after it ever is.
+    Of several the one that is complete first counts, and of those that end together
+    the longest: it does not matter in which pieces the text comes. `found` becomes
+    True when a stop string has come; the text before it has been passed on by then,
+    nothing of it or after it ever is.
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
@@ -20,9 +22,14 @@ class StopText:
         if self.found:
             return ""
         self._held += text
-        places = [at for stop in self._stops if (at := self._held.find(stop)) >= 0]
+        places = [
+            (at + len(stop), at)
+            for stop in self._stops
+            if (at := self._held.find(stop)) >= 0
+        ]
         self.found = bool(places)
-        return self._release(min(places) if places else len(self._held) - self._open())
+        before = min(places)[1] if places else len(self._held) - self._open()
+        return self._release(before)
 
     def flush(self) -> str:
         """What was held back, once no more text comes."""

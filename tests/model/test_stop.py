@@ -33,6 +33,11 @@ def test_the_earliest_of_several_stops_wins():
     assert shown(["yy", "b"], ["aby", "yc"]) == ("a", True)
 
 
+def test_the_stop_that_is_complete_first_counts_in_one_piece_as_in_many():
+    assert shown(["a", "bab"], ["bbab"]) == ("bb", True)
+    assert shown(["a", "bab"], list("bbab")) == ("bb", True)
+
+
 def test_without_stops_text_passes_at_once():
     text = StopText([])
     assert text.push("anything") == "anything"
@@ -46,6 +51,8 @@ def test_without_stops_text_passes_at_once():
 def test_pieces_show_the_same_as_the_whole(text, stops, cuts):
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     pieces = [text[a:b] for a, b in itertools.pairwise(edges)]
-    ends = [text.find(stop) for stop in stops if stop in text]
-    expected = text[: min(ends)] if ends else text
+    ends = [
+        (text.find(stop) + len(stop), text.find(stop)) for stop in stops if stop in text
+    ]
+    expected = text[: min(ends)[1]] if ends else text
     assert shown(stops, pieces) == (expected, bool(ends))
