@@ -96,9 +96,13 @@ def write(
 
 
 def kept(
-    documents: "Sequence[Document]", *, dedup: bool, quality: bool
+    documents: "Sequence[Document]",
+    held: "Sequence[Document]",
+    *,
+    dedup: bool,
+    quality: bool,
 ) -> "Sequence[Document]":
-    """The documents that the options keep."""
+    """The documents that the options keep; none repeats a held-out one."""
     from k3.data import dedup as repeats
     from k3.data import quality as filters
 
@@ -106,7 +110,7 @@ def kept(
         wanted: list[filters.Filter] = [filters.Prose(), filters.Repetition()]
         documents = filters.judge(documents, wanted).documents
     if dedup:
-        documents = repeats.near(documents).documents
+        documents = repeats.near(documents, against=held).documents
     return documents
 
 

@@ -21,8 +21,8 @@ from k3.errors import RequestError
 Told = Callable[[int, int], None]
 """Receives how many documents are done, and how many there are."""
 Encode = Callable[[Document], Example]
-Keep = Callable[[Sequence[Document]], Sequence[Document]]
-"""Leaves documents out: repeats, or those of poor quality."""
+Keep = Callable[[Sequence[Document], Sequence[Document]], Sequence[Document]]
+"""From training and held-out documents those to train on: no repeats, of quality."""
 
 
 def build(
@@ -31,13 +31,13 @@ def build(
     tokenizer: Tokenizer,
     *,
     folder: Path | None = None,
-    keep: Keep = lambda documents: documents,
+    keep: Keep = lambda train, held: train,
     told: Told = lambda done, total: None,
 ) -> dict[str, Any]:
     """Write a corpus to a new folder and return what its DATA.json says.
 
-    `folder` is where the source lies if not where its package puts it; `keep` sees
-    the training documents. A folder that is there is complete.
+    `folder` is where the source lies if not where its package puts it; `keep`
+    chooses among the training documents. A folder that is there is complete.
     Raises: RequestError.
     """
     corpus = entry.open(folder)
@@ -64,7 +64,7 @@ def build(
 def _documents(
     corpus: Corpus, part: Path, encode: Encode, *, keep: Keep, told: Told
 ) -> dict[str, Any]:
-    train, held = keep(corpus.train), corpus.heldout
+    train, held = keep(corpus.train, corpus.heldout), corpus.heldout
     if not train:
         raise RequestError(
             f"a corpus keeps at least one document: all {len(corpus.train)} of "

@@ -36,8 +36,12 @@ def exact(documents: Sequence[Document]) -> Kept:
     return Kept(tuple(kept), tuple(repeats))
 
 
-def near(documents: Sequence[Document], threshold: float = THRESHOLD) -> Kept:
-    """A document stays unless it is like one that stays before it.
+def near(
+    documents: Sequence[Document],
+    threshold: float = THRESHOLD,
+    against: Sequence[Document] = (),
+) -> Kept:
+    """A document stays unless it is like one that stays before it, or of `against`.
 
     Alike are two whose sets of five consecutive words have a Jaccard similarity of
     `threshold` or more. Every pair that is left out was compared exactly; of pairs at
@@ -49,6 +53,8 @@ def near(documents: Sequence[Document], threshold: float = THRESHOLD) -> Kept:
             f"a similarity is above 0 and at most 1: got {threshold}; change it"
         )
     index = _Index(threshold)
+    for document in against:
+        index.like(document)
     kept, repeats = [], []
     for document in documents:
         name = index.like(document)

@@ -76,9 +76,9 @@ def test_pictures_keep_pixels_and_labels(tmp_path, byte_tokenizer):
 def test_what_keep_leaves_out_is_counted(tmp_path, byte_tokenizer):
     row, _ = entry("text", [document("a", "x"), document("b", "y")])
     facts = build.build(
-        row, tmp_path / "d", byte_tokenizer, keep=lambda documents: documents[1:]
+        row, tmp_path / "d", byte_tokenizer, keep=lambda train, held: train[1:]
     )
     assert (facts["documents"], facts["left_out"]) == (1, 1)
     with pytest.raises(RequestError, match="all 2 of n were left out"):
-        build.build(row, tmp_path / "e", byte_tokenizer, keep=lambda documents: [])
+        build.build(row, tmp_path / "e", byte_tokenizer, keep=lambda train, held: [])
     assert [p.name for p in tmp_path.iterdir()] == ["d"]

@@ -66,6 +66,13 @@ def test_what_repeats_a_document_that_left_stays():
     assert names(dedup.near([a, b, c], 0.8)) == ["a", "c"]
 
 
+def test_what_repeats_a_held_out_document_is_not_trained_on():
+    a, b = document("a", numbered(0, 104)), document("b", numbered(500, 604))
+    kept = dedup.near([b, a], against=[document("kept", numbered(1, 105))])
+    assert names(kept) == ["b"]
+    assert kept.repeats == (("a", "kept"),)
+
+
 def test_nothing_repeats_nothing():
     assert dedup.near([]).documents == ()
     assert dedup.exact([]).repeats == ()
