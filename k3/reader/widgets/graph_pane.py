@@ -36,7 +36,7 @@ LEMMAS = {
     "blocks": "muon.split_then_merge",
     "M": "context.affine_maps_compose",
 }
-MOST_NODES = 160
+MOST_NODES = 140
 MOST_LETTERS = 18
 SEED = 1
 
