@@ -52,7 +52,7 @@ def test_json_holds_every_figure_and_the_transcript_is_kept(
 
 @pytest.mark.parametrize(("least", "code"), [("0", 0), ("1", 1)])
 def test_at_least_decides_the_exit_code(least, code, capsys):
-    arguments = ["eval", "tiny", "recall", "--count", "60", "--json"]
+    arguments = ["eval", "tiny", "chat", "--count", "12", "--json"]
     assert app.main([*arguments, "--at-least", least]) == code
     assert json.loads(capsys.readouterr().out)["ok"] is (code == 0)
 

@@ -19,7 +19,7 @@ from k3.model.experts import Experts
 pytestmark = pytest.mark.skipif(
     library.load() is None, reason="needs the native kernels"
 )
-TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 3e-2}
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 5e-2}
 
 
 @pytest.fixture(autouse=True)
