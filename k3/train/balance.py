@@ -54,6 +54,7 @@ class Balance:
     "quantile": Quantile Balancing (Eq. 14) by a histogram of `bins`, or exact if 0.
     "sign": `rate` down for an expert above the mean load, up for one below. "none".
     With `ema` a new bias is (1 - ema) of what the rule says and ema of the old one.
+    `loads` are those of the last update, how often each expert was chosen.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Balance:
         self._layers = [f"layers.{i}.block_sparse_moe" for i in sparse]
         self._layers += ["mtp.block_sparse_moe"] * text.num_nextn_predict_layers
         self.gates = {name: moe.gate for name, moe in routers(model).items()}
+        self.loads: Float[Tensor, "layers E"] | None = None
 
     @property
     def biases(self) -> list[Float[Tensor, " E"]]:
@@ -127,7 +129,7 @@ class Balance:
                 )
             counts = counts.clone()
             all_reduce(counts)
-        loads = Tally(counts).loads
+        self.loads = loads = Tally(counts).loads
         for i, bias in enumerate(self.biases):
             found = self._found(bias, counts[i], tally.exact[i : i + 1], factor)
             if found is not None:

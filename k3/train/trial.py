@@ -22,14 +22,19 @@ def run(
     data: Callable[[int], Rows],
     prepare: Prepare = lambda model: None,
 ) -> tuple[Model, list[Record]]:
-    """Train a fresh model of the recipe; returns it and the record of every step."""
+    """Train a fresh model of the recipe; returns it and the record of every step.
+
+    A record also holds the loads of the experts, by layer.
+    """
     model = pretrain.fresh(recipe)
     prepare(model)
     at, records = Progress(), []
     with workers.pool(recipe.workers) as pool, Feed(data) as feed:
         trainer = Trainer.of(model, recipe, feed, pool)
         while at.step < recipe.steps:
-            records.append(trainer.step(at))
+            record = trainer.step(at)
+            loads = trainer.balance.loads
+            records.append(record | {"loads": [] if loads is None else loads.tolist()})
     return model, records
 
 

@@ -196,8 +196,10 @@ def test_bias_is_used_from_the_next_step_and_evens_loads(model):
     skewed = torch.linspace(-0.4, 0.4, 8)
     for b in held.biases:
         b.copy_(skewed)
+    assert held.loads is None
     first = held.update_(tally_of(model, held, ids(8)))
     assert balance.imbalance(first) > 2
+    assert torch.equal(held.loads, first)
     for _ in range(3):
         loads = held.update_(tally_of(model, held, ids(8)))
     assert balance.imbalance(loads) < 1.3
