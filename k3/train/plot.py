@@ -10,6 +10,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 WIDTH, HEIGHT = 680.0, 400.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 34.0, 46.0
+LEGEND_COLUMNS, LEGEND_LINE = 3, 18
 MOST_POINTS = 1500
 
 Point = tuple[float | int, float | int]
@@ -69,8 +70,9 @@ def chart(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> str:
     parts = [_frame(title, x, y), _grid(across, up)]
     for i, (curve, kept) in enumerate(shown):
         parts += [_curve(i, curve, kept, across, up), _legend(i, curve)]
-    size = f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}"'
-    size += f' width="{WIDTH:g}" height="{HEIGHT:g}"'
+    height = HEIGHT + LEGEND_LINE * -(-len(curves) // LEGEND_COLUMNS)
+    size = f'viewBox="0 0 {WIDTH:g} {height:g}"'
+    size += f' width="{WIDTH:g}" height="{height:g}"'
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" '
@@ -181,8 +183,9 @@ def _curve(i: int, curve: Curve, kept: list[Point], across: _Scale, up: _Scale) 
 
 def _legend(i: int, curve: Curve) -> str:
     colour, dashes = _look(i, curve)
-    y = TOP + 14 + 16 * i
-    x = WIDTH - RIGHT - 190
+    row, column = divmod(i, LEGEND_COLUMNS)
+    y = HEIGHT + 8 + LEGEND_LINE * row
+    x = LEFT + (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS * column
     mark = (
         f'<circle cx="{x + 12}" cy="{y - 4}" r="4" fill="{colour}"/>'
         if curve.dots
