@@ -73,16 +73,19 @@ def facts(path: Path) -> dict[str, Any]:
     return found
 
 
-def load(path: Path, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def load(
+    path: Path, like: Mapping[str, Tensor], *, together: bool = True
+) -> dict[str, Tensor]:
     """Return this rank's part of every tensor of `like` that the snapshot holds.
 
     `like` gives names, whole shapes and placements; of a DTensor the local part is
-    returned, of others the whole. Called on all ranks at once.
+    returned, of others the whole. Called on all ranks at once, or not `together`.
     Raises: CheckpointError where a shape differs or a file is damaged.
     """
-    read = _from_folder if path.is_dir() else _from_file
     try:
-        return read(path, like)
+        if path.is_dir():
+            return _from_folder(path, like, together and not _alone())
+        return _from_file(path, like)
     except CheckpointError:
         raise
     # The second is no Exception, and is raised on all ranks at once.
@@ -90,7 +93,9 @@ def load(path: Path, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
         raise _damaged(path, _why(fault)) from fault
 
 
-def _from_folder(path: Path, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _from_folder(
+    path: Path, like: Mapping[str, Tensor], together: bool
+) -> dict[str, Tensor]:
     reader = torch_dcp.FileSystemReader(path)
     held = reader.read_metadata().state_dict_metadata
     state = {}
@@ -99,12 +104,12 @@ def _from_folder(path: Path, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
             _check(path, name, getattr(held[name], "size", None), x)
             state[name] = _room(x)
     with _quiet():
-        torch_dcp.load(state, storage_reader=reader, no_dist=_alone())
+        torch_dcp.load(state, storage_reader=reader, no_dist=not together)
     return {n: x.to_local() if isinstance(x, DTensor) else x for n, x in state.items()}
 
 
 def whole(path: Path) -> dict[str, Tensor]:
-    """Return all tensors of a folder on one process. Raises: CheckpointError."""
+    """Return all tensors of a folder, on this rank alone. Raises: CheckpointError."""
     try:
         held = torch_dcp.FileSystemReader(path).read_metadata().state_dict_metadata
         like = {
@@ -114,7 +119,7 @@ def whole(path: Path) -> dict[str, Tensor]:
         }
     except Exception as fault:
         raise _damaged(path, repr(fault)) from fault
-    return load(path, like)
+    return load(path, like, together=False)
 
 
 def _from_file(path: Path, like: Mapping[str, Tensor]) -> dict[str, Tensor]:

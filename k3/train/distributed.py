@@ -27,7 +27,6 @@ from k3.train import (
     pretrain,
     report,
     shared,
-    snapshot,
     sources,
     track,
     workers,
@@ -164,7 +163,7 @@ def whole(recipe: Recipe, directory: Path) -> Model:
     model = pretrain.fresh(recipe)
     masters = Masters(model, betas=(0.9, 0.9), weight_decay=0.0)
     biases = Balance(model, recipe.balance, bins=recipe.balance_bins)
-    held = snapshot.read(directory)[0]
+    held = dcp.whole(shared.newest(directory))
     masters.restore({n: x for n, x in held.items() if n.startswith("weight.")})
     biases.restore(held)
     return model

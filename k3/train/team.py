@@ -16,8 +16,8 @@ from k3.parallel import context, expert, fsdp, part, pipeline, schedule
 from k3.parallel.flow import Flow
 from k3.parallel.pipeline import Stage
 from k3.parallel.ranks import Ranks
-from k3.train import balance, batch
-from k3.train.balance import Balance, Tally
+from k3.train import balance, batch, trainer
+from k3.train.balance import Tally
 from k3.train.batch import NUM_DOMAINS, Batch, Counts, Objective
 from k3.train.feed import Feed
 from k3.train.masters_sharded import ShardedMasters
@@ -71,21 +71,8 @@ class Team(Trainer):
         expert.split(model, ranks.axis("expert"))
         context.split(model, ranks.axis("context"))
         fsdp.shard(stage, ranks)
-        masters = ShardedMasters(
-            stage,
-            ranks,
-            betas=(recipe.beta1, recipe.beta2),
-            weight_decay=recipe.weight_decay,
-            optimizer=recipe.optimizer,
-            qk_clip=recipe.qk_clip,
-        )
-        biases = Balance(
-            model,
-            recipe.balance,
-            bins=recipe.balance_bins,
-            rate=recipe.bias_rate,
-            ema=recipe.balance_ema,
-        )
+        biases = trainer.prepare(model, recipe)
+        masters = ShardedMasters(stage, ranks, **trainer.optimizer(recipe))
         given = model, masters, biases, recipe, feed, pool
         return Team(*given, stage, losses, ranks)
 

@@ -42,26 +42,8 @@ class Trainer:
         model: Model, recipe: Recipe, feed: Feed, pool: ThreadPoolExecutor
     ) -> "Trainer":
         """The optimizer, balance and activations that the recipe names."""
-        for module in model.modules():
-            if isinstance(module, Experts):
-                module.activations = recipe.activations
-            if isinstance(module, MLA):
-                module.wide_output = True
-        masters = Masters(
-            model,
-            betas=(recipe.beta1, recipe.beta2),
-            weight_decay=recipe.weight_decay,
-            optimizer=recipe.optimizer,
-            qk_clip=recipe.qk_clip,
-            adamw_rate=recipe.adamw_rate,
-        )
-        biases = Balance(
-            model,
-            recipe.balance,
-            bins=recipe.balance_bins,
-            rate=recipe.bias_rate,
-            ema=recipe.balance_ema,
-        )
+        biases = prepare(model, recipe)
+        masters = Masters(model, **optimizer(recipe))
         return Trainer(model, masters, biases, recipe, feed, pool)
 
     def step(self, at: Progress) -> Record:
@@ -157,6 +139,33 @@ class Trainer:
             held = at.domains.setdefault(name, [0.0, 0.0])
             held[0] += float(domains[number, 0])
             held[1] += float(domains[number, 1])
+
+
+def prepare(model: Model, recipe: Recipe) -> Balance:
+    """Set how the model computes in training, and return what balances its experts."""
+    for module in model.modules():
+        if isinstance(module, Experts):
+            module.activations = recipe.activations
+        if isinstance(module, MLA):
+            module.wide_output = True
+    return Balance(
+        model,
+        recipe.balance,
+        bins=recipe.balance_bins,
+        rate=recipe.bias_rate,
+        ema=recipe.balance_ema,
+    )
+
+
+def optimizer(recipe: Recipe) -> dict[str, Any]:
+    """The options of Masters that a recipe names."""
+    return {
+        "betas": (recipe.beta1, recipe.beta2),
+        "weight_decay": recipe.weight_decay,
+        "optimizer": recipe.optimizer,
+        "qk_clip": recipe.qk_clip,
+        "adamw_rate": recipe.adamw_rate,
+    }
 
 
 def _told(value: float) -> float | None:

@@ -2,6 +2,9 @@
 
 import torch
 
+from k3.errors import K3Error
+from k3.parallel import failure
+
 
 def sums(ranks):
     """Each axis: its size, this rank's number, and the sum of global numbers."""
@@ -13,7 +16,15 @@ def sums(ranks):
     return said, ranks.leads, ranks.reader
 
 
-def fail_on(ranks, rank):
-    if ranks.rank == rank:
-        raise ValueError("this rank is wrong")
-    ranks.axis("world").sum_(torch.ones(1))
+def fail(ranks):
+    """The second rank fails, then the first: what each of them lets out."""
+    world, one = ranks.axis("world"), torch.ones(1)
+    try:
+        with failure.told_once():
+            if ranks.leads:
+                world.sum_(one)
+            raise K3Error(f"rank {ranks.rank} is wrong")
+    except (K3Error, SystemExit) as fault:
+        if not ranks.leads:
+            world.sum_(one)
+        return type(fault).__name__, str(fault)

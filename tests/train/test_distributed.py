@@ -1,5 +1,6 @@
 """Many ranks train what one process trains: losses, weights, snapshots."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -41,3 +42,49 @@ def test_two_ranks_train_as_one_process(two, tmp_path, optimizer, axis):
     want = train_on_ranks.alone(tmp_path / "one", optimizer=optimizer)
     got = run(two, Mesh(**{axis: 2}), tmp_path / "two", optimizer=optimizer)
     agree(*got, want)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mesh", ["pipeline=2,data=2", "expert=2,data=2"])
+def test_four_ranks_train_as_one_process(four, tmp_path, mesh):
+    want = train_on_ranks.alone(tmp_path / "one")
+    agree(*run(four, Mesh.of(mesh), tmp_path / "four"), want)
+
+
+@pytest.mark.slow
+def test_any_number_of_ranks_goes_on_from_any_snapshot(two, tmp_path):
+    """Two steps alone, one in shards, one in stages, the last alone again."""
+    want = train_on_ranks.alone(tmp_path / "one")
+    folder = tmp_path / "changing"
+    records = list(train_on_ranks.alone(folder, until=2)[0])
+    for until, mesh in ((3, Mesh(data=2)), (4, Mesh(pipeline=2))):
+        records += run(two, mesh, folder, until=until)[0][0]
+    told, held = train_on_ranks.alone(folder)
+    agree([records + told], held, want)
+
+
+@pytest.mark.slow
+def test_torchrun_trains_and_packages(tmp_path):
+    done = torchrun(tmp_path / "run", "parallel=data=2")
+    assert done.returncode == 0, done.stderr
+    written = {path.name for path in (tmp_path / "run").iterdir()}
+    assert {"training-00000002.dcp", "config.json", "README.md"} <= written
+    assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_one_rank_that_fails_ends_all_with_its_sentence(tmp_path):
+    done = torchrun(tmp_path / "run", "parallel=data=2", "fail=1")
+    assert done.returncode != 0
+    assert done.stderr.count("k3: this row cannot be read; choose another one") == 1
+    assert "gloo" not in done.stderr
+
+
+def torchrun(*arguments):
+    """Run the toy recipe on two processes of this machine."""
+    program = Path(sys.executable).with_name("torchrun")
+    script = Path(__file__).with_name("torchrun_toy.py")
+    words = [program, "--standalone", "--nproc-per-node", "2", script, *arguments]
+    return subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, check=False, timeout=900
+    )

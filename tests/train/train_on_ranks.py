@@ -1,5 +1,6 @@
 """A short run of the toy recipe on ranks, beside the same on one process."""
 
+import contextlib
 import dataclasses
 from pathlib import Path
 
@@ -45,32 +46,44 @@ def recipe(**values):
 FACTS = {"what": "a test"}
 
 
-def alone(folder, **values):
+def stopping(told, until):
+    """Keep records, and stop a run after a step."""
+
+    def report(record):
+        told.append(record)
+        if record["step"] == until:
+            raise KeyboardInterrupt
+
+    return report
+
+
+def alone(folder, until=0, **values):
     """Records, whole snapshot, of one process; goes on where there is a snapshot."""
     asked, told = recipe(**values), []
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
-    loop.run(
-        pretrain.fresh(asked),
-        Rows,
-        asked,
-        folder,
-        facts=FACTS,
-        resume=bool(snapshot.kept(folder)),
-        report=told.append,
-    )
+    with contextlib.suppress(KeyboardInterrupt):
+        loop.run(
+            pretrain.fresh(asked),
+            Rows,
+            asked,
+            folder,
+            facts=FACTS,
+            resume=bool(snapshot.kept(folder)),
+            report=stopping(told, until),
+        )
     return told, snapshot.read(folder)[0]
 
 
 def team(ranks, folder, values):
     """Records of a rank, which goes on where there is a snapshot."""
-    asked, told = recipe(**values), []
-    folder = Path(folder)
+    until, told = values.pop("until", 0), []
+    asked, folder = recipe(**values), Path(folder)
     if ranks.leads and not snapshot.kept(folder):
         loop.begin(folder, FACTS)
     ranks.axis("world").sum_(torch.ones(1))
     model = pretrain.fresh(asked)
-    distributed.train(
-        model, Rows, asked, folder, ranks, facts=FACTS, report=told.append
-    )
+    given = model, Rows, asked, folder, ranks
+    with contextlib.suppress(KeyboardInterrupt):
+        distributed.train(*given, facts=FACTS, report=stopping(told, until))
     return told
