@@ -64,6 +64,7 @@ def _maker() -> MarkdownIt:
     for name, rule in {**_MATHS, **_TABLE}.items():
         made.add_render_rule(name, rule)
     made.add_render_rule("heading_open", _heading)
+    made.add_render_rule("fence", _fence)
     return made
 
 
@@ -128,6 +129,12 @@ def _heading(
     count = env[name] = env.get(name, 0) + 1
     tokens[at].attrSet("id", name if count == 1 else f"{name}-{count}")
     return str(maker.renderToken(tokens, at, options, env))
+
+
+def _fence(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    # A long line scrolls on a narrow window, so keys must reach it.
+    shown = html.escape(tokens[at].content, quote=False)
+    return f'<pre tabindex="0"><code>{shown}</code></pre>\n'
 
 
 def _table_open(*_: Any) -> str:

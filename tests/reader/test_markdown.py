@@ -48,6 +48,11 @@ def test_a_formula_at_the_head_of_a_column_has_a_name():
     assert '<th scope="col"><span class="unseen">alpha</span>' in html
 
 
+def test_code_is_reached_by_keys_and_escaped():
+    html = markdown.render("```\nk3 <x>\n```\n")
+    assert html == '<pre tabindex="0"><code>k3 &lt;x&gt;\n</code></pre>\n'
+
+
 def test_links_are_found():
     assert list(markdown.links("[a](kda.html#x) and <https://b.c>")) == [
         "kda.html#x",
