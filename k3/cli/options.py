@@ -35,6 +35,7 @@ RECIPE_KEYS = (
     "balance_ema",
     "bias_rate",
     "workers",
+    "parallel",
     "log_steps",
     "checkpoint_minutes",
     "keep",
