@@ -115,6 +115,7 @@ class Trainer:
             "learning_rate": rate,
             "gradient_norm": _told(norm),
             "expert_max_over_mean": balance.imbalance(found.tally.loads),
+            "expert_loads": found.tally.counts[:, :, 0].tolist(),
         }
         if found.mtp:
             record["mtp_loss"] = _told(found.mtp)

@@ -34,7 +34,8 @@ def test_a_trial_tells_every_step_and_can_be_repeated(small):
     again, others = trial.run(recipe, Rows)
     assert [r["loss"] for r in records] == [r["loss"] for r in others]
     assert len(records) == 2
-    assert [sum(map(sum, r["loads"])) for r in records] == [4 * 2 * 18] * 2
+    for key in ("loads", "expert_loads"):
+        assert [sum(map(sum, r[key])) for r in records] == [4 * 2 * 18] * 2
     for one, other in zip(model.parameters(), again.parameters(), strict=True):
         assert torch.equal(one, other)
 
