@@ -30,6 +30,7 @@ from k3.cli import (
     prove,
     read,
     serve,
+    sft,
     train,
     vectors,
     verify,
@@ -55,6 +56,7 @@ app.command("vectors")(vectors.vectors)
 app.command("convert")(convert.convert)
 app.command("data")(data.data)
 app.command("train")(train.train)
+app.command("sft")(sft.sft)
 app.command("plan")(plan.plan)
 app.command("prove")(prove.prove)
 app.command("graph")(graph.graph)
