@@ -90,15 +90,10 @@ def run(
     with report.stage("reading text", quiet=quiet):
         corpus = corpora.stdlib()
     facts = {"recipe": recipe.to_dict(), "corpus": corpus.sha256}
-    if resume:
-        _check_same(directory, before, facts)
-        report.keep_until(directory / report.FILE_NAME, before["step"])
-    else:
-        loop.begin(directory, facts)
+    _begin(directory, before, facts, resume=resume)
     # A run that was cut before its first step may have left half a tokenizer.
     known = bool(before.get("step"))
-    data = _data(recipe, corpus, directory, known=known, quiet=quiet)
-    model = fresh(recipe)
+    data, model = _data(recipe, corpus, directory, known, quiet=quiet), fresh(recipe)
     with (
         track.opened(trackers, recipe, directory) as also,
         report.reporter(directory, quiet=quiet, also=also) as tell,
@@ -113,8 +108,19 @@ def run(
     return dataclasses.replace(result, total_seconds=time.monotonic() - began)
 
 
+def _begin(
+    directory: Path, before: dict[str, Any], facts: dict[str, Any], *, resume: bool
+) -> None:
+    """Make the folder one of this run at the step of its snapshot."""
+    if resume:
+        _check_same(directory, before, facts)
+        report.keep_until(directory / report.FILE_NAME, before["step"])
+    else:
+        loop.begin(directory, facts)
+
+
 def _data(
-    recipe: Recipe, corpus: Corpus, directory: Path, *, known: bool, quiet: bool
+    recipe: Recipe, corpus: Corpus, directory: Path, known: bool, *, quiet: bool
 ) -> Callable[[int], Mixture]:
     """Return the rows of any length, under the tokenizer that the run has or gets."""
     stage = "reading the tokenizer" if known else "training the tokenizer"
