@@ -131,10 +131,10 @@ def _usable(cache: Cache) -> bool:
 def _carried(cache: Cache, tokens: int) -> tuple[decode.Carried, Any]:
     """What the kernel is told of a cache, and what is new after it."""
     if isinstance(cache, MLACache):
-        before = cache.rows
+        had = cache.rows
         cache._reserve(max(cache.lens) + tokens)
         rows = cache.rows
-        if rows is not before:
+        if rows is not had:
             pages.enlarge([rows])
         return decode.Carried(rows=rows.data_ptr(), stride=rows.stride(0)), None
     before = cache.state.contiguous(), cache.window.contiguous()

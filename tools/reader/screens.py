@@ -9,9 +9,10 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import uvicorn
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from k3.reader import serve
 from k3.serve.openai import server
@@ -20,7 +21,13 @@ PAGES = (
     *("index", "status", "chat", "calculator"),
     *("transformer", "kda", "mla", "attn-res", "quantile-balancing", "decoder", "mx"),
 )
-SIZES = ((1200, "light"), (1200, "dark"), (390, "light"), (390, "dark"))
+Scheme = Literal["light", "dark"]
+SIZES: tuple[tuple[int, Scheme], ...] = (
+    (1200, "light"),
+    (1200, "dark"),
+    (390, "light"),
+    (390, "dark"),
+)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
@@ -45,7 +52,7 @@ def main() -> None:
 def shoot(browser: Browser, address: str, pages: Sequence[str], folder: Path) -> None:
     """The pictures of some pages."""
     for width, scheme in SIZES:
-        size = {"width": width, "height": 900}
+        size = ViewportSize(width=width, height=900)
         context = browser.new_context(viewport=size, color_scheme=scheme)
         context.set_default_timeout(120_000)
         tab = context.new_page()
