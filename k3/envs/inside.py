@@ -19,7 +19,7 @@ import time
 WORK = "/work"
 PR_SET_DUMPABLE = 4
 CHECK_SECONDS = 0.02
-OWN = set()
+OWN: set = set()
 PAUSED = threading.Event()
 
 

@@ -50,7 +50,7 @@ def test_the_clipped_side_still_teaches():
         now, now.detach(), torch.tensor([-0.1]), 2.0
     ).sum().backward()
     assert now.grad.tolist() == [-2.0]
-    with pytest.raises(RequestError, match="limit R must be above 0: got 0.0"):
+    with pytest.raises(RequestError, match=r"limit R must be above 0: got 0\.0"):
         distill.reward(now, now, 0.0)
 
 

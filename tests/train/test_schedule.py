@@ -1,5 +1,6 @@
 """The learning rate rises, stays or not, and falls to zero."""
 
+import itertools
 import math
 
 import pytest
@@ -45,7 +46,7 @@ def test_one_percent_is_linear_then_cosine():
         0.5, abs=1e-3
     )
     assert found[-1] == pytest.approx((math.pi / 2 / 991) ** 2, rel=1e-3)
-    assert all(a > b for a, b in zip(found[9:], found[10:], strict=False))
+    assert all(a > b for a, b in itertools.pairwise(found[9:]))
 
 
 @pytest.mark.parametrize("warmup", [0.0, 0.004, 0.5, 1.0])

@@ -46,7 +46,19 @@ def test_at_most_one_is_on_its_way_and_so_many_are_kept(tmp_path, monkeypatch):
     assert [snapshot.read_file(p)[1]["step"] for p in snapshot.kept(tmp_path)] == [4, 3]
 
 
-@pytest.mark.parametrize("how", ["begin", "wait", "exit"])
+def leave(writer):
+    with writer:
+        pass
+
+
+AFTERWARDS = {
+    "begin": lambda writer: writer.begin({}, {"step": 2}),
+    "wait": Writer.wait,
+    "exit": leave,
+}
+
+
+@pytest.mark.parametrize("how", AFTERWARDS)
 def test_a_snapshot_that_cannot_be_written_is_told(tmp_path, how):
     gone = tmp_path / "gone"
     writer = Writer(gone, 2)
@@ -54,12 +66,6 @@ def test_a_snapshot_that_cannot_be_written_is_told(tmp_path, how):
     with pytest.raises(
         CheckpointError, match=r"must be written to .*gone: got .*No su"
     ):
-        if how == "begin":
-            writer.begin({}, {"step": 2})
-        elif how == "wait":
-            writer.wait()
-        else:
-            with writer:
-                pass
+        AFTERWARDS[how](writer)
     with writer:
         writer.wait()
