@@ -15,7 +15,7 @@ import train_on_ranks
 KEYS = ("loss", "gradient_norm", "mtp_loss", "expert_max_over_mean", "tokens", "losses")
 
 
-def agree(told, held, want, bound=1e-5):
+def agree(told, held, want, bound=1e-5, moved=1e-5):
     """Every rank's records, and the weights of the snapshot that all have written."""
     records, weights = want
     for rank in told:
@@ -26,7 +26,7 @@ def agree(told, held, want, bound=1e-5):
     assert set(held) == set(weights)
     for name, x in weights.items():
         if name.startswith(("weight.", "bias.")):
-            assert float((held[name] - x).abs().max()) < bound, name
+            assert float((held[name] - x).abs().max()) < moved, name
 
 
 def run(group, mesh, folder, **values):
@@ -35,9 +35,21 @@ def run(group, mesh, folder, **values):
     return told, snapshot.read(folder)[0]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
-@pytest.mark.parametrize("axis", ["data", "pipeline"])
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "axis"),
+    [
+        ("muon", "data"),
+        slow("adamw", "data"),
+        slow("muon", "pipeline"),
+        slow("adamw", "pipeline"),
+        slow("muon", "expert"),
+        slow("muon", "context"),
+    ],
+)
 def test_two_ranks_train_as_one_process(two, tmp_path, optimizer, axis):
     want = train_on_ranks.alone(tmp_path / "one", optimizer=optimizer)
     got = run(two, Mesh(**{axis: 2}), tmp_path / "two", optimizer=optimizer)
@@ -45,10 +57,20 @@ def test_two_ranks_train_as_one_process(two, tmp_path, optimizer, axis):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mesh", ["pipeline=2,data=2", "expert=2,data=2"])
-def test_four_ranks_train_as_one_process(four, tmp_path, mesh):
-    want = train_on_ranks.alone(tmp_path / "one")
-    agree(*run(four, Mesh.of(mesh), tmp_path / "four"), want)
+@pytest.mark.parametrize(
+    ("optimizer", "mesh"),
+    [
+        ("adamw", "data=4"),
+        ("muon", "pipeline=2,data=2"),
+        ("adamw", "expert=4"),
+        ("adamw", "expert=2,context=2"),
+    ],
+)
+def test_four_ranks_train_as_one_process(four, tmp_path, optimizer, mesh):
+    """An expert's gradient near AdamW's eps takes a step of 2e-5 by the order of sums."""
+    want = train_on_ranks.alone(tmp_path / "one", optimizer=optimizer)
+    got = run(four, Mesh.of(mesh), tmp_path / "four", optimizer=optimizer)
+    agree(*got, want, moved=5e-5)
 
 
 @pytest.mark.slow
