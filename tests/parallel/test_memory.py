@@ -6,7 +6,7 @@ import sys
 import pytest
 
 CODE = """
-import sys, torch
+import ctypes, sys, torch
 import torch.nn.functional as F
 from k3 import recipes
 from k3.model import Model
@@ -21,6 +21,8 @@ def loss_of(n):
     return F.cross_entropy(model(ids[:, :n]).flatten(0, 1), ids[0, 1 : n + 1])
 
 def held():
+    # What operations have given back lies between tensors until it is trimmed.
+    ctypes.CDLL(None).malloc_trim(0)
     lines = open("/proc/self/status").read().splitlines()
     return next(int(x.split()[1]) * 1024 for x in lines if x.startswith("RssAnon"))
 
@@ -56,8 +58,7 @@ def measured(policy):
 @pytest.mark.slow
 def test_a_process_holds_less_by_what_is_counted():
     keep, counted = measured("keep")
-    assert keep == pytest.approx(counted, rel=0.15)
+    assert counted < keep < 1.1 * counted
     for policy in ("recompute", "eight"):
         real, said = measured(policy)
-        assert real < 0.75 * keep
-        assert real == pytest.approx(said, rel=0.25)
+        assert said < real < 0.5 * keep
