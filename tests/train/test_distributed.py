@@ -67,7 +67,7 @@ def test_two_ranks_train_as_one_process(two, tmp_path, optimizer, axis):
     ],
 )
 def test_four_ranks_train_as_one_process(four, tmp_path, optimizer, mesh):
-    """An expert's gradient near AdamW's eps takes a step of 2e-5 by the order of sums."""
+    """Where a gradient is near AdamW's eps, a step differs by 2e-5: order of sums."""
     want = train_on_ranks.alone(tmp_path / "one", optimizer=optimizer)
     got = run(four, Mesh.of(mesh), tmp_path / "four", optimizer=optimizer)
     agree(*got, want, moved=5e-5)
