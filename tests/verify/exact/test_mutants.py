@@ -23,7 +23,7 @@ PLACES = {
     "absorbed output takes key rows": ("mla.py", "_over_rows"),
     "depth key norm without weight": ("attn_res.py", "mix"),
     "latent norm missing": ("moe.py", "forward"),
-    "router without its 1e-20": ("moe.py", "route"),
+    "router without its 1e-20": ("moe.py", "choose"),
 }
 
 

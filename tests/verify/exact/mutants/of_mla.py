@@ -35,8 +35,8 @@ MUTANTS = [
     layer(
         "scale 1/sqrt(content)",
         "_expanded",
-        "self._keys_and_values(rows), self.scale",
-        "self._keys_and_values(rows), self.nope**-0.5",
+        "mla.attend(q, k, v, self.scale)",
+        "mla.attend(q, k, v, self.nope**-0.5)",
     ),
     layer(
         "values before keys in kv_b",
