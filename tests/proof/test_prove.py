@@ -150,8 +150,9 @@ def prove_all(seed):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_everything_is_proved_and_the_second_checker_agrees():
-    """In another process: the run-time type checks of the tests would triple it."""
+    """As the command does in the default run, here with its parts called one by one."""
     found = prove_all(seed=0)
     assert [name for name, *_ in found] == list(proof.theorems())
     assert {level for _, level, *_ in found} == {"K", "KS"}
