@@ -212,11 +212,13 @@ def test_a_chapter_is_light(visit):
 def test_a_chapter_is_light_and_quick(visit, slug):
     page = visit().open(f"{slug}.html")
     assert page.evaluate(WEIGHT.replace("kind", "'encodedBodySize'")) < 500_000
-    paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
     # The site is built before the first answer; visits after that are what counts.
     times = []
     for _ in range(3):
         page.reload()
+        # The entry is written a moment after the page has loaded.
+        page.wait_for_function(f"{paint} !== undefined")
         times.append(page.evaluate(paint))
     assert min(times) < 1000
 

@@ -173,7 +173,8 @@ def test_the_shipped_model_through_k3_serve(visit):
                     f"document.querySelectorAll('#turns .figures').length === {count}"
                 )
             figures = page.locator("#turns .figures").all_inner_texts()
-            assert figures[0].startswith("24 tokens, ")
+            written = int(figures[0].split(" tokens, ")[0])
+            assert 1 <= written <= 24
             assert ": 0 of" not in figures[1].replace("; ", ": ")
         finally:
             process.terminate()
