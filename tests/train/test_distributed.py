@@ -15,8 +15,16 @@ import train_on_ranks
 KEYS = ("loss", "gradient_norm", "mtp_loss", "expert_max_over_mean", "tokens", "losses")
 
 
+WEAK = 1e-7
+"""A gradient's root mean square that is near AdamW's eps, 1e-8: its step is noise."""
+
+
 def agree(told, held, want, bound=1e-5, moved=1e-5):
-    """Every rank's records, and the weights of the snapshot that all have written."""
+    """Every rank's records, and the weights of the snapshot that all have written.
+
+    AdamW divides by the gradient's size: where that is WEAK the order of a sum shows.
+    There a weight may differ by 5e-5, and hardly any is there.
+    """
     records, weights = want
     for rank in told:
         assert len(rank) == len(records)
@@ -26,7 +34,14 @@ def agree(told, held, want, bound=1e-5, moved=1e-5):
     assert set(held) == set(weights)
     for name, x in weights.items():
         if name.startswith(("weight.", "bias.")):
-            assert float((held[name] - x).abs().max()) < moved, name
+            gap = (held[name] - x).abs()
+            square = weights.get("exp_avg_sq." + name.partition(".")[2])
+            if square is not None:
+                weak = (square.sqrt() < WEAK) & (gap >= moved)
+                assert int(weak.sum()) <= 1
+                assert not bool((gap[weak] >= 5e-5).any())
+                gap = gap[~weak]
+            assert float(gap.max()) < moved, name
 
 
 def run(group, mesh, folder, **values):
@@ -67,10 +82,9 @@ def test_two_ranks_train_as_one_process(two, tmp_path, optimizer, axis):
     ],
 )
 def test_four_ranks_train_as_one_process(four, tmp_path, optimizer, mesh):
-    """Where a gradient is near AdamW's eps, a step differs by 2e-5: order of sums."""
     want = train_on_ranks.alone(tmp_path / "one", optimizer=optimizer)
     got = run(four, Mesh.of(mesh), tmp_path / "four", optimizer=optimizer)
-    agree(*got, want, moved=5e-5)
+    agree(*got, want)
 
 
 @pytest.mark.slow
