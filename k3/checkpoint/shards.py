@@ -158,9 +158,9 @@ def _publish(
         if _OLD.fullmatch(path.name) and path.name not in temporary:
             path.unlink()
     config.save(folder)
-    _sync(folder)
+    sync(folder)
     _replace_json(folder, index)
-    _sync(folder)
+    sync(folder)
 
 
 def _replace_json(folder: Path, values: dict[str, Any]) -> None:
@@ -172,9 +172,9 @@ def _replace_json(folder: Path, values: dict[str, Any]) -> None:
     temporary.replace(folder / INDEX)
 
 
-def _sync(folder: Path) -> None:
-    """Make renames in a directory last."""
-    number = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have a file, or the renames in a directory, on the disk."""
+    number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
     finally:

@@ -16,9 +16,6 @@ from k3.errors import RequestError
 if TYPE_CHECKING:
     import httpx
 
-ENVD_PORT = 49983
-KEY = "snapshot"
-
 
 class E2BBackend:
     """Asks a service for sandboxes.

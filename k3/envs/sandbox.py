@@ -5,7 +5,7 @@ the transcript of what was run; processes start anew from it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from k3.errors import RequestError
@@ -70,7 +70,6 @@ class Checkpoint:
     tree: str
     limits: Limits
     transcript: tuple[Ran, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @runtime_checkable

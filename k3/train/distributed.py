@@ -69,7 +69,7 @@ def run(
             return None
         pretrain.package(whole(recipe, directory), directory)
         curves.draw(directory)
-        result = pretrain._judge(recipe, run.corpus, directory, at, quiet=quiet)
+        result = pretrain.judge(recipe, run.corpus, directory, at, quiet=quiet)
     text = card.text(recipe, run.corpus, result, command)
     (directory / card.FILE_NAME).write_text(text)
     return dataclasses.replace(result, total_seconds=time.monotonic() - began)
@@ -103,17 +103,17 @@ class Run:
     def _open(self, resume: bool) -> bool:
         """Whether the tokenizer is known already."""
         if not resume:
-            pretrain._open(self.directory)
+            pretrain.open_fresh(self.directory)
             loop.begin(self.directory, self.facts)
             return False
         before = dcp.facts(shared.newest(self.directory))
-        pretrain._check_same(self.directory, before, self.facts)
+        pretrain.check_same(self.directory, before, self.facts)
         report.keep_until(self.directory / report.FILE_NAME, before["step"])
         return bool(before["step"])
 
     def _data(self, known: bool) -> Callable[[int], Rows]:
         given = self.recipe, self.corpus, self.directory
-        return pretrain._data(*given, known=known, quiet=self.quiet)
+        return pretrain.open_rows(*given, known=known, quiet=self.quiet)
 
     def train(self, data: Callable[[int], Rows], trackers: Sequence[str]) -> Progress:
         """Step to the end; the first rank writes what is to be told."""

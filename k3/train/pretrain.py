@@ -86,14 +86,14 @@ def run(
     began, directory = time.monotonic(), Path(out)
     sources.check(name for name, _ in recipe.mixture)
     track.check(trackers)
-    before = snapshot.read(directory)[1] if resume else _open(directory)
+    before = snapshot.read(directory)[1] if resume else open_fresh(directory)
     with report.stage("reading text", quiet=quiet):
         corpus = corpora.stdlib()
     facts = {"recipe": recipe.to_dict(), "corpus": corpus.sha256}
     _begin(directory, before, facts, resume=resume)
     # A run that was cut before its first step may have left half a tokenizer.
-    known = bool(before.get("step"))
-    data, model = _data(recipe, corpus, directory, known, quiet=quiet), fresh(recipe)
+    data = open_rows(recipe, corpus, directory, bool(before.get("step")), quiet=quiet)
+    model = fresh(recipe)
     with (
         track.opened(trackers, recipe, directory) as also,
         report.reporter(directory, quiet=quiet, also=also) as tell,
@@ -103,7 +103,7 @@ def run(
         )
     package(model, directory)
     curves.draw(directory)
-    result = _judge(recipe, corpus, directory, at, quiet=quiet)
+    result = judge(recipe, corpus, directory, at, quiet=quiet)
     (directory / card.FILE_NAME).write_text(card.text(recipe, corpus, result, command))
     return dataclasses.replace(result, total_seconds=time.monotonic() - began)
 
@@ -113,13 +113,13 @@ def _begin(
 ) -> None:
     """Make the folder one of this run at the step of its snapshot."""
     if resume:
-        _check_same(directory, before, facts)
+        check_same(directory, before, facts)
         report.keep_until(directory / report.FILE_NAME, before["step"])
     else:
         loop.begin(directory, facts)
 
 
-def _data(
+def open_rows(
     recipe: Recipe, corpus: Corpus, directory: Path, known: bool, *, quiet: bool
 ) -> Callable[[int], Mixture]:
     """Return the rows of any length, under the tokenizer that the run has or gets."""
@@ -157,7 +157,7 @@ def package(model: Model, directory: Path) -> None:
     path.write_text(json.dumps(values, indent=2) + "\n")
 
 
-def _judge(
+def judge(
     recipe: Recipe,
     corpus: Corpus,
     directory: Path,
@@ -189,7 +189,7 @@ def _judge(
     )
 
 
-def _open(directory: Path) -> dict[str, Any]:
+def open_fresh(directory: Path) -> dict[str, Any]:
     """Make the directory of a fresh run, of which nothing is known yet."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -208,7 +208,7 @@ def _open(directory: Path) -> dict[str, Any]:
     return {}
 
 
-def _check_same(directory: Path, before: dict[str, Any], facts: dict[str, Any]) -> None:
+def check_same(directory: Path, before: dict[str, Any], facts: dict[str, Any]) -> None:
     """Refuse to go on with a run that is not the one in the directory."""
     old, new = before.get("recipe"), facts["recipe"]
     if not isinstance(old, dict) or not isinstance(before.get("step"), int):

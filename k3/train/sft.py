@@ -173,12 +173,7 @@ def _facts(
 
 def _open(directory: Path, facts: dict[str, Any], *, resume: bool) -> None:
     if not resume:
-        if directory.exists() and any(directory.iterdir()):
-            raise RequestError(
-                f"a run starts in an empty directory: got {directory} with files in "
-                "it; choose another one, or resume"
-            )
-        directory.mkdir(parents=True, exist_ok=True)
+        pretrain.open_fresh(directory)
         return
     before = snapshot.read(directory)[1]
     wrong = [

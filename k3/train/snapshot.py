@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from k3.checkpoint import shards
 from k3.errors import CheckpointError
 
 PATTERN = "training-*.*"
@@ -50,9 +51,9 @@ def write(
     metadata = {"facts": json.dumps(facts), "crc32": json.dumps(sums)}
     # save_file would leave a file of a random name where it is killed.
     temporary.write_bytes(save(copies, metadata=metadata))
-    _to_disk(temporary)
+    shards.sync(temporary)
     os.replace(temporary, path_of(directory, step))
-    _to_disk(directory)
+    shards.sync(directory)
     drop(directory, step, keep)
 
 
@@ -130,11 +131,3 @@ def _step(path: Path) -> int:
     found = _named(path)
     assert found is not None, path
     return int(found[1])
-
-
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -40,7 +40,7 @@ def unjudged(monkeypatch):
         xz_alone=0.0,
         kneser_ney=0.0,
     )
-    monkeypatch.setattr(pretrain, "_judge", lambda *args, **options: result)
+    monkeypatch.setattr(pretrain, "judge", lambda *args, **options: result)
 
 
 def weights(directory):
