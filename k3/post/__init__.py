@@ -1,0 +1,1 @@
+"""Post-training end to end: engines that sample, environments, loops that learn."""
