@@ -3,8 +3,7 @@
 # pytest's summary is the last thing it prints. Arguments are passed on to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tools/chromium.sh
-tools/bubblewrap.sh
+tools/debian.sh
 # Counted first: nproc itself obeys OMP_NUM_THREADS.
 workers=$(nproc)
 export OMP_NUM_THREADS=1

@@ -17,7 +17,7 @@ from k3.errors import RequestError
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     if os.geteuid() and not shutil.which("bwrap"):
-        pytest.skip("no bubblewrap, and only root may install it: tools/bubblewrap.sh")
+        pytest.skip("no bubblewrap, and only root may install it: tools/debian.sh")
     local = LocalBackend(Store(tmp_path_factory.mktemp("store")))
     with serving(local) as (address, holds):
         yield address, holds

@@ -22,7 +22,7 @@ LIMITS = Limits(seconds=6.0, disk_bytes=4 * MIB, processes=24, output_bytes=20_0
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory):
     if os.geteuid() and not shutil.which("bwrap"):
-        pytest.skip("no bubblewrap, and only root may install it: tools/bubblewrap.sh")
+        pytest.skip("no bubblewrap, and only root may install it: tools/debian.sh")
     return LocalBackend(Store(tmp_path_factory.mktemp("store")))
 
 

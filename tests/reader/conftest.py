@@ -47,7 +47,7 @@ def chromium() -> Iterator[Browser]:
     path = shutil.which("chromium")
     if path is None and os.geteuid() and "CI" not in os.environ:
         pytest.skip("no chromium, and only root may install it: apt install chromium")
-    assert path, "no chromium: tools/chromium.sh installs it"
+    assert path, "no chromium: tools/debian.sh installs it"
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser

@@ -1,7 +1,7 @@
 """Pictures of pages, to be looked at: python tools/reader/screens.py FOLDER [PAGE ...].
 
 Each page at 1200 and 390 pixels, light and dark, whole and as the first view, and as it
-would be printed on A4. Needs Debian's Chromium (tools/chromium.sh).
+would be printed on A4. Needs Debian's Chromium (tools/debian.sh).
 """
 
 import shutil
