@@ -1,0 +1,58 @@
+"""Every environment by name: what `k3 rl` and `k3 eval` are told to play.
+
+A name is that of an environment, or that of a task and of the harness it is played
+under, as in `table@react`; a task alone has the harness `assistant`.
+"""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+
+from k3.data.tasks.lot import Split
+from k3.envs.environment import Environment
+from k3.envs.local import LocalBackend
+from k3.envs.sandbox import Backend
+from k3.envs.store import Store
+from k3.errors import RequestError
+
+Maker = Callable[[Split, int], Environment]
+"""An instance by its split and its index: the same two make the same one."""
+Boxed = Callable[[Split, int, Backend], Environment]
+"""The same, of an environment that runs programs in sandboxes."""
+
+PLAIN: dict[str, Maker] = {}
+BOXED: dict[str, Boxed] = {}
+
+
+def names() -> list[str]:
+    """All names, sorted."""
+    return sorted((*PLAIN, *BOXED))
+
+
+def named(name: str, backend: Backend | None = None) -> Maker:
+    """The maker of this name; sandboxes come from `backend`, else from this machine.
+
+    Raises: RequestError.
+    """
+    if name in PLAIN:
+        return PLAIN[name]
+    if name in BOXED:
+        return _boxed(BOXED[name], backend)
+    raise RequestError(
+        f"an environment is one of {', '.join(names())}: got {name!r}; choose one"
+    )
+
+
+def _boxed(make: Boxed, backend: Backend | None) -> Maker:
+    """A maker with sandboxes of this machine where none are given."""
+    own = _own() if backend is None else backend
+    return lambda split, index: make(split, index, own)
+
+
+def _own() -> Backend:
+    """Sandboxes of this machine; the folder of their store goes when they do."""
+    folder = tempfile.mkdtemp(prefix="k3-envs-")
+    store = Store(folder)
+    weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
+    return LocalBackend(store)
