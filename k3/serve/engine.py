@@ -185,11 +185,12 @@ class Engine:
         return self.long if long else self.short
 
     def _chain(self, request: Request) -> Chain:
+        tokens, images, spoken = request.tokens, request.images, request.spoken
         if self.cache is not None:
-            return self.cache.chain(request.tokens, request.images, request.salt)
+            return self.cache.chain(tokens, images, request.salt, spoken=spoken)
         placeholder = self.model.config.media_placeholder_token_id
-        chain = Chain(b"", sys.maxsize, request.images, placeholder)
-        return chain.extend(request.tokens)
+        chain = Chain(b"", sys.maxsize, images, placeholder)
+        return chain.extend(tokens, generated=spoken)
 
     def _sequence(self, request: Request, index: int, chain: Chain) -> Sequence:
         room = self.limit(len(request.tokens)) - len(request.tokens)

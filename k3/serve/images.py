@@ -56,24 +56,26 @@ class Features:
         self._held.clear()
 
     def of(self, request: Request, chain: Chain, span: range) -> Tensor | None:
-        """Return the feature rows of the placeholders in a span; None without any."""
+        """Return the rows of the placeholders in a span; None without a picture.
+
+        Those that a model generated have their embedding.
+        """
         parts = []
         for number, image in enumerate(request.images):
             first = max(span.start, image.start) - image.start
             stop = min(span.stop, image.start + image.tokens) - image.start
             if first < stop:
-                parts.append(self._rows(request, number)[first:stop])
-        return (
-            torch.cat([*parts, self._spoken(request, chain, span)]) if parts else None
-        )
+                rows = self._rows(request, number)[first:stop]
+                parts.append((image.start + first, rows))
+        if not parts:
+            return None
+        parts += [(at, self._spoken(chain)) for at in _spoken_at(request, chain, span)]
+        return torch.cat([rows for _, rows in sorted(parts, key=lambda part: part[0])])
 
-    def _spoken(self, request: Request, chain: Chain, span: range) -> Tensor:
-        """A row for each placeholder that the model generated: its embedding."""
-        behind = range(max(span.start, len(request.tokens)), span.stop)
-        said = chain.tokens[behind.start : behind.stop]
-        ids = [token for token in said if token == chain.placeholder]
-        where = torch.tensor(ids, dtype=torch.long, device=self.model.device)
-        return self.model.language_model.embed(where[None])[0]
+    def _spoken(self, chain: Chain) -> Tensor:
+        """The row of a placeholder that the model generated: its embedding."""
+        id_ = torch.tensor([[chain.placeholder]], device=self.model.device)
+        return self.model.language_model.embed(id_)[0]
 
     def _rows(self, request: Request, number: int) -> Tensor:
         digest = request.images[number].digest
@@ -95,6 +97,17 @@ class Features:
 
     def _bytes(self) -> int:
         return sum(rows.nbytes for rows in self._held.values())
+
+
+def _spoken_at(request: Request, chain: Chain, span: range) -> list[int]:
+    """Where placeholders in a span stand that are no picture's."""
+    first = 0 if request.spoken else len(request.tokens)
+    return [
+        at
+        for at in range(max(span.start, first), span.stop)
+        if chain.tokens[at] == chain.placeholder
+        and not any(i.start <= at < i.start + i.tokens for i in chain.images)
+    ]
 
 
 def _rows(grid: Sequence[int], config: K3Config) -> int:

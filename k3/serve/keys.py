@@ -102,8 +102,7 @@ class Chain:
         A placeholder that the model has `generated` is a token like any other: where
         a picture stands, its digest makes another key.
         """
-        if not generated:
-            self._check(len(self.tokens), tokens)
+        self._check(len(self.tokens), tokens, generated)
         self.tokens.extend(int(token) for token in tokens)
         while (len(self.keys) + 1) * self.hash_tokens <= len(self.tokens):
             self.keys.append(self._next())
@@ -125,11 +124,13 @@ class Chain:
                 made.update(place + image.digest)
         return made.digest()
 
-    def _check(self, first: int, tokens: Sequence[int]) -> None:
+    def _check(self, first: int, tokens: Sequence[int], generated: bool) -> None:
         if self.placeholder is None:
             return
         for at, token in enumerate(tokens, first):
-            if (token == self.placeholder) != (at in self._covered):
+            pictured = at in self._covered
+            spoken = generated and not pictured
+            if (token == self.placeholder) != pictured and not spoken:
                 raise RequestError(
                     f"every media placeholder needs the content of its image, and an "
                     f"image stands on placeholders alone: got token {token} at {at}; "

@@ -98,9 +98,17 @@ class PrefixCache:
         return self.overflow if named else None
 
     def chain(
-        self, tokens: Sequence[int], images: Sequence[Image] = (), salt: bytes = b""
+        self,
+        tokens: Sequence[int],
+        images: Sequence[Image] = (),
+        salt: bytes = b"",
+        *,
+        spoken: bool = False,
     ) -> Chain:
-        """Return a sequence with its keys, to be extended as it grows."""
+        """Return a sequence with its keys, to be extended as it grows.
+
+        `spoken`: placeholders outside of `images` are tokens that a model wrote.
+        """
         version = self.model.weight_version
         # Weights with a name are known by it, also to a process that counts anew.
         count = b"" if self._named == (version, True) else str(version).encode()
@@ -111,7 +119,7 @@ class PrefixCache:
             self.model.config.media_placeholder_token_id,
             weight_version=version,
         )
-        return chain.extend(tokens)
+        return chain.extend(tokens, generated=spoken)
 
     def restore(
         self, tokens: Sequence[int] | Chain, *, keep_inputs: int = 0

@@ -41,7 +41,8 @@ class Request:
     `pixels` and `grids` are those of `Model.encode_images`, one grid for each of
     `images`. `salt` separates tenants in the prefix cache. `prompt_logprobs` asks for
     the log-probabilities of the prompt's tokens and so many alternatives to each; such
-    a prompt is run whole, whatever is cached.
+    a prompt is run whole, whatever is cached. In a prompt that is `spoken` placeholders
+    outside of `images` are tokens that a model wrote before, and go on as such.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Request:
     salt: bytes = b""
     prompt_logprobs: int | None = None
     constraint: Constraint | None = None
+    spoken: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no engine could run; limits are the engine's to check."""
