@@ -116,7 +116,7 @@ def test_room_is_of_seats_and_of_bytes(net):
     assert small.room() == 3
     small.submit("a", prompt(5), 9)
     assert small.room() == 2
-    small.submit("b", prompt(900), 9)
+    small.submit("b", prompt(200), 9)
     assert small.room() == 0
 
 
