@@ -54,10 +54,10 @@ class Addresses:
         self._tables: list[Any] = []
         self.sizes = _sizes(config, len(layers))
         made = [self._layer(layer) for layer in layers]
-        self._layers = (decode.Layer * len(layers))(*made)
+        self.layers = (decode.Layer * len(layers))(*made)
         self.model = decode.Model(
             sizes=ctypes.addressof(self.sizes),
-            layers=ctypes.addressof(self._layers),
+            layers=ctypes.addressof(self.layers),
             embed=last.embed_tokens.weight.data_ptr(),
             output_res_norm=last.output_attn_res_norm.weight.data_ptr(),
             output_res_proj=last.output_attn_res_proj.weight.data_ptr(),

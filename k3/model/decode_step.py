@@ -16,6 +16,7 @@ from k3.model import cache as caches
 from k3.model.addresses import Addresses
 from k3.model.cache import KDACache, MLACache
 from k3.model.decode_state import Cache, DecodeState
+from k3.model.taps import Taps, record
 from k3.model.watched import Watched
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Plan:
             if isinstance(cache, MLACache)
         )
 
-    def run(self, ids: Tensor, state: DecodeState) -> Tensor:
+    def run(self, ids: Tensor, state: DecodeState, taps: Taps | None = None) -> Tensor:
         """Return logits [B T W] and leave the state after ids in the caches."""
         lens, held = state.lens, state.take()
         logits = torch.empty(*ids.shape, self.addresses.sizes.vocab)
@@ -76,11 +77,29 @@ class Plan:
             carried=ctypes.addressof(array),
             logits=logits.data_ptr(),
         )
+        if taps is not None:
+            self._tap(taps, run)
         decode.step(self.addresses.model, run, self.is_bf16)
         for cache, (_, after) in zip(held, pairs, strict=True):
             _settle(cache, after, tokens)
         self._made = [weakref.ref(x) for cache in held for x in _tensors(cache)]
         return logits
+
+    def _tap(self, taps: Taps, run: decode.Run) -> None:
+        """Name what a run is to leave of each layer."""
+        z, given = self.addresses.sizes, (run.batch, run.tokens)
+        rows = z.layers, run.batch * run.tokens
+        dtype = torch.bfloat16 if self.is_bf16 else torch.float32
+        sums = torch.empty(z.layers, *given, z.D, dtype=dtype)
+        index = torch.empty(*rows, z.active, dtype=torch.int64)
+        weights = torch.empty(*rows, z.active)
+        run.sums, run.index = sums.data_ptr(), index.data_ptr()
+        run.weights = weights.data_ptr()
+        for i, layer in enumerate(self.addresses.layers):
+            record(taps, f"layers.{i}.out_prefix", sums[i])
+            if layer.is_moe:
+                record(taps, f"layers.{i}.block_sparse_moe.index", index[i])
+                record(taps, f"layers.{i}.block_sparse_moe.weights", weights[i])
 
 
 class Plans:

@@ -16,7 +16,7 @@ from k3.model.decoder import LanguageModel
 from k3.model.kda import KDA
 from k3.model.mla import MLA
 from k3.model.splice import check_grids, splice
-from k3.model.taps import Taps, record
+from k3.model.taps import Taps, in_step, record
 from k3.model.vision import Projector, VisionTower
 
 
@@ -112,14 +112,30 @@ class Model(nn.Module):
         return out, state.advance(added, packed=lens is not None)
 
     def step(
-        self, ids: Int[Tensor, "B T"], state: DecodeState
+        self, ids: Int[Tensor, "B T"], state: DecodeState, taps: Taps | None = None
     ) -> tuple[Float[Tensor, "B T W"], DecodeState]:
-        """Run the next tokens of every sequence; the old handle is spent."""
+        """Run the next tokens of every sequence; the old handle is spent.
+
+        `taps` is filled with the running sum behind each layer, `layers.N.out_prefix`
+        [B T D], and what each router chose, `layers.N.block_sparse_moe.index` and
+        `.weights` [B*T k].
+        """
         plan = self._prepared(ids, state)
         if plan is None:
-            return self(ids, state=state)
-        logits = plan.run(ids, state)
+            return self._whole(ids, state, taps)
+        logits = plan.run(ids, state, taps)
         return logits, state.advance((ids.shape[1],) * state.batch, packed=False)
+
+    def _whole(
+        self, ids: Tensor, state: DecodeState, taps: Taps | None
+    ) -> tuple[Tensor, DecodeState]:
+        """A step on PyTorch; it fills the names that a native one does."""
+        if taps is None:
+            return self(ids, state=state)
+        found: Taps = {}
+        out = self(ids, state=state, taps=found)
+        taps.update(in_step(found))
+        return out
 
     def _prepared(self, ids: Tensor, state: DecodeState) -> Plan | None:
         """Check a step as forward does; return the plan if one native call runs it."""

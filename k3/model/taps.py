@@ -5,6 +5,13 @@ from collections.abc import MutableMapping
 from torch import Tensor
 
 Taps = MutableMapping[str, Tensor]
+STEP = (".out_prefix", ".index", ".weights")
+"""How names end that a step fills: the running sum behind a layer, its routes."""
+
+
+def in_step(taps: Taps) -> Taps:
+    """Return those values that a step fills."""
+    return {name: x for name, x in taps.items() if name.endswith(STEP)}
 
 
 def record(taps: Taps | None, name: str, value: Tensor) -> None:

@@ -86,10 +86,7 @@ def decode(
     starts = state.lens
     reads, taps = layers(draft), dict[str, Tensor]()
     state = state.keeping(keep_inputs(k))
-    if reads:
-        logits, state = model(ids.to(model.device), state=state, taps=taps)
-    else:
-        logits, state = model.step(ids.to(model.device), state)
+    logits, state = model.step(ids.to(model.device), state, taps if reads else None)
     _decide(blocks, _allowed(blocks, logits))
     if reads:
         _trace(blocks, starts, features(taps, reads))

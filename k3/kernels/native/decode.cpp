@@ -47,6 +47,12 @@ struct Depth {
 
     int64_t size() const { return pass.B() * pass.z.D; }
 
+    void tell() const {
+        if (!pass.run.sums) return;
+        auto* out = static_cast<typename T::value*>(pass.run.sums);
+        T::pack(prefix, out + pass.layer * size(), size());
+    }
+
     void commit() {
         const int64_t B = pass.B(), D = pass.z.D;
         std::memcpy(blocks + count * size(), prefix, size() * sizeof(float));
@@ -138,6 +144,7 @@ void run_layer(Pass& pass, Depth<T>& depth, const Layer& layer, const Carried& c
     else mlp_layer<T>(pass, layer, h, y);
     pass.scratch.back(mark);
     depth.add(y);
+    depth.tell();
 }
 
 // An upper bound of what a pass takes at once.
@@ -176,8 +183,9 @@ void step(const Model& model, const Run& run) {
             prefix[b * D + i] =
                 widen(static_cast<const V*>(model.embed)[run.ids[b] * D + i]);
     Depth<T> depth{pass, blocks, scale, prefix};
-    for (int64_t i = 0; i < z.layers; ++i)
-        run_layer<T>(pass, depth, model.layers[i], run.carried[i], h, y);
+    for (; pass.layer < z.layers; ++pass.layer)
+        run_layer<T>(pass, depth, model.layers[pass.layer], run.carried[pass.layer], h,
+                     y);
     depth.retrieve(model.output_res_norm, model.output_res_proj, h);
     norm_rows<T>(pass, h, model.norm, h);
     auto* x = packed_rows<T>(scratch, h, D, B, D);

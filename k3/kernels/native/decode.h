@@ -66,6 +66,12 @@ struct Run {
     const int64_t* lens;  // tokens behind each sequence
     const Carried* carried;
     float* logits;
+    // What each layer leaves to whoever asked, or null: the running sum behind it
+    // [layers rows D] in the trunk's dtype, and the experts of each row and their
+    // weights [layers rows active].
+    void* sums;
+    int64_t* index;
+    float* weights;
 };
 
 // One pass of the step: the sizes, what runs, and its memory.
@@ -73,6 +79,7 @@ struct Pass {
     const Sizes& z;
     const Run& run;
     Scratch& scratch;
+    int64_t layer = 0;
     int64_t B() const { return run.batch * run.tokens; }
     int64_t sequence(int64_t row) const { return row / run.tokens; }
     // Tokens of the sequence before that of a row.

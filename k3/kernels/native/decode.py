@@ -73,7 +73,7 @@ class Run(ctypes.Structure):
 
     _fields_ = [
         *_fields(WHOLE, "batch tokens threads"),
-        *_fields(POINTER, "ids lens carried logits"),
+        *_fields(POINTER, "ids lens carried logits sums index weights"),
     ]
 
 

@@ -83,8 +83,11 @@ void moe_layer(Pass& pass, const Layer& layer, const float* x, float* y) {
     jobs[0].rounds = false;
     shared.jobs(pass, layer, packed, jobs + 2);
     run_jobs<T>(jobs, 4, pass.run.threads);
-    auto* index = s.take<int64_t>(B * z.active);
-    auto* weights = s.take<float>(B * z.active);
+    const int64_t before = pass.layer * B * z.active;
+    auto* index = pass.run.index ? pass.run.index + before
+                                 : s.take<int64_t>(B * z.active);
+    auto* weights = pass.run.weights ? pass.run.weights + before
+                                     : s.take<float>(B * z.active);
     over(B * z.E, [&](int64_t i, int64_t n) {
         store_n(scores + i, sigmoid(load_n(scores + i, n)), n);
     });
