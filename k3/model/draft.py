@@ -146,6 +146,17 @@ class Draft(nn.Module):
         `feature` led to `ids`: the fused features of the position before, or the
         hidden state that the last step returned.
         """
+        hidden = self.advance(ids, feature, cache, lens)
+        return hidden, self.shared_head(hidden)
+
+    def advance(
+        self,
+        ids: Int[Tensor, "B T"],
+        feature: Float[Tensor, "B T D"],
+        cache: MLACache | None = None,
+        lens: tuple[int, ...] | None = None,
+    ) -> Float[Tensor, "B T D"]:
+        """Hidden states alone: of a long context few are asked for logits."""
         x = self._enter(ids, feature)
         return self._leave(x + self.self_attn(self.input_layernorm(x), cache, lens))
 
@@ -167,8 +178,8 @@ class Draft(nn.Module):
         for j in range(steps):
             x = self._enter(ids.roll(-1 - j, -1), feature)
             x = x + self.self_attn.extend(self.input_layernorm(x), past, seen)
-            feature, logits = self._leave(x)
-            made.append(logits)
+            feature = self._leave(x)
+            made.append(self.shared_head(feature))
         return made
 
     def init_cache(self, sequences: int) -> MLACache:
@@ -192,13 +203,11 @@ class Draft(nn.Module):
         e = self.enorm(self.embed_tokens(ids))
         return self.eh_proj(torch.cat([e, self.hnorm(feature)], -1))
 
-    def _leave(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _leave(self, x: Tensor) -> Tensor:
         normed = self.post_attention_layernorm(x)
         if self.config.experts:
-            x = x + self.block_sparse_moe(normed)
-        else:
-            x = x + self.mlp(normed)
-        return x, self.shared_head(x)
+            return x + self.block_sparse_moe(normed)
+        return x + self.mlp(normed)
 
     def _copy(self, mtp: MTP) -> None:
         """Take over all that the MTP layer has under the same name and shape."""

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from k3.errors import RequestError
+from k3.kernels import sample
 from k3.kernels.sample import SampleOptions
 
 
@@ -52,6 +53,40 @@ class Draft(Protocol):
 
     def check(self, vocab_size: int, /) -> None:
         """Refuse a model with so many tokens if the draft is not for it."""
+
+
+def draw(
+    logits: Float[Tensor, "B W"], chances: Sequence[Chance]
+) -> tuple[Float[Tensor, "B W"] | None, Int[Tensor, " B"]]:
+    """The law of each row's next token, and one token of it by the row's own numbers.
+
+    Without a row that is drawn no law is made: a greedy one is certain of its token.
+    """
+    drawing = [chance.sampling.temperature > 0 for chance in chances]
+    if not any(drawing):
+        return None, logits.argmax(-1)
+    law = sample.distribution(logits, [chance.sampling for chance in chances])
+    uniform = [
+        torch.rand((), generator=c.generator, dtype=torch.float64) if draws else 0.0
+        for c, draws in zip(chances, drawing, strict=True)
+    ]
+    return law, sample.draw(law, law.new_tensor(uniform))
+
+
+def proposals(
+    ids: Sequence[Tensor], laws: Sequence[Tensor | None], chances: Sequence[Chance]
+) -> list[Proposal]:
+    """Chains of the tokens [B] of each step, with the laws [B W] of those drawn."""
+    drawn = [law for law in laws if law is not None]
+    sure = [not drawn or chance.sampling.temperature == 0 for chance in chances]
+    return [
+        Proposal(
+            tuple(tokens),
+            # Without chances all are greedy.
+            None if not sure or sure[row] else torch.stack([x[row] for x in drawn]),
+        )
+        for row, tokens in enumerate(torch.stack(list(ids), 1).tolist())
+    ]
 
 
 class NGramDraft:

@@ -1,16 +1,24 @@
 """EAGLE-3 in the engine: one layer that reads what the target's passes have left."""
 
 from collections.abc import Sequence
+from itertools import compress
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from k3.errors import RequestError
-from k3.kernels import sample
 from k3.model.cache import MLACache
 from k3.model.draft import Draft
-from k3.serve.draft import Chance, Proposal
-from k3.serve.features import Trace
+from k3.serve.draft import Chance, Proposal, draw, proposals
+from k3.serve.features import Trace, together
+
+PASS_TOKENS = 1024
+"""Tokens of a new context that one pass runs."""
+
+TOGETHER = 32
+"""New tokens up to which a sequence is run beside others: they are padded to it."""
 
 
 class EagleDraft:
@@ -51,44 +59,87 @@ class EagleDraft:
         chances: Sequence[Chance],
     ) -> list[Proposal]:
         """k tokens behind each context, drawn as its sequence draws its own."""
-        rows = zip(traces, contexts, chances, strict=True)
-        return [self._one(trace, tokens, k, chance) for trace, tokens, chance in rows]
+        known = [bool(trace.parts) and k > 0 for trace in traces]
+        made = [Proposal(()) for _ in traces]
+        if any(known):
+            rows = [n for n, has in enumerate(known) if has]
+            asked = [*compress(chances, known)]
+            hidden, cache = self._read(
+                [*compress(traces, known)], [*compress(contexts, known)]
+            )
+            found = self._chain(hidden, cache, k, asked)
+            for row, proposal in zip(rows, found, strict=True):
+                made[row] = proposal
+        return made
 
-    def _one(self, trace: Trace, tokens: list[int], k: int, chance: Chance) -> Proposal:
+    def _read(
+        self, traces: list[Trace], contexts: list[list[int]]
+    ) -> tuple[Float[Tensor, "B D"], MLACache]:
+        """Run the features that have come; the hidden state behind each context."""
+        news = [
+            self._catch_up(trace, tokens)
+            for trace, tokens in zip(traces, contexts, strict=True)
+        ]
+        cache = together(traces, self.draft.init_cache(1))
+        lens = [len(read) for _, read in news]
+        ids = pad_sequence([ids for ids, _ in news], batch_first=True)
+        read = pad_sequence([read for _, read in news], batch_first=True)
+        hidden = self._run(ids, read, cache)
+        # Padding stands behind what is real, which cannot see it.
+        cache.rewind(tuple(ids.shape[1] - n for n in lens))
+        return hidden[torch.arange(len(lens)), torch.tensor(lens) - 1], cache
+
+    def _catch_up(self, trace: Trace, tokens: list[int]) -> tuple[Tensor, Tensor]:
+        """The last new tokens and features of one; those before them are run alone."""
         read = trace.take()
-        if read is None or k < 1:
-            return Proposal(())
-        cache = self._cache(trace)
-        device = self.draft.fc.weight.device
+        assert read is not None
         # The feature of a position led to the token after it.
-        ids = torch.tensor([tokens[trace.end - len(read) + 1 : trace.end + 1]])
-        feature = self.draft.fuse(read[None].to(self.draft.fc.weight.dtype))
-        hidden, logits = self.draft(ids.to(device), feature, cache)
-        made, laws = list[int](), list[Tensor]()
+        ids = torch.tensor(tokens[trace.end - len(read) + 1 : trace.end + 1])
+        if len(read) > TOGETHER:
+            own = trace.rows()
+            cache = own.fork() if own else self.draft.init_cache(1)
+            trace.cache, trace.row = cache, 0
+            early = len(read) - 1
+            for at in range(0, early, PASS_TOKENS):
+                part = slice(at, min(at + PASS_TOKENS, early))
+                self._run(ids[None, part], read[None, part], cache)
+            ids, read = ids[early:], read[early:]
+        return ids, read
+
+    def _run(
+        self, ids: Tensor, read: Float[Tensor, "B T F"], cache: MLACache
+    ) -> Float[Tensor, "B T D"]:
+        weight = self.draft.fc.weight
+        feature = self.draft.fuse(read.to(weight.device, weight.dtype))
+        return self.draft.advance(ids.to(weight.device), feature, cache)
+
+    def _chain(
+        self,
+        hidden: Float[Tensor, "B D"],
+        cache: MLACache,
+        k: int,
+        chances: Sequence[Chance],
+    ) -> list[Proposal]:
+        """k tokens behind each, every one on the hidden state of the one before."""
+        ids, laws = list[Tensor](), list[Tensor | None]()
         for step in range(k):
             if step:
-                last = torch.tensor([[made[-1]]], device=device)
-                hidden, logits = self.draft(last, hidden[:, -1:], cache)
-            token, law = self._draw(logits[:, -1], chance)
-            made.append(token)
+                last = ids[-1].to(hidden.device)[:, None]
+                hidden = self.draft.advance(last, hidden[:, None], cache)[:, 0]
+            law, drawn = draw(self._logits(hidden), chances)
+            ids.append(drawn)
             laws.append(law)
-        cache.rewind((k - 1,))
-        if chance.sampling.temperature == 0:
-            return Proposal(tuple(made))
-        return Proposal(tuple(made), torch.stack(laws))
+        cache.rewind((k - 1,) * len(chances))
+        return proposals(ids, laws, chances)
 
-    def _cache(self, trace: Trace) -> MLACache:
-        if trace.cache is None:
-            trace.cache = self.draft.init_cache(1)
-        return trace.cache
+    def _logits(self, hidden: Float[Tensor, "B D"]) -> Float[Tensor, "B W"]:
+        """Logits over the target's tokens; those that the draft cannot name have none.
 
-    def _draw(self, logits: Tensor, chance: Chance) -> tuple[int, Tensor]:
-        """A token of the target, and the law over its tokens that it was drawn from."""
-        if chance.sampling.temperature == 0:
-            return int(self._ids[logits[0].argmax()]), logits
-        own = sample.distribution(logits, [chance.sampling])
-        number = torch.rand((), generator=chance.generator, dtype=torch.float64)
-        drawn = sample.draw(own, own.new_tensor([float(number)]))
-        law = own.new_zeros(self.draft.config.text.vocab_size)
-        law[self._ids] = own[0]
-        return int(self._ids[drawn]), law
+        A greedy tie goes to the lower id of the target.
+        """
+        logits = self.draft.shared_head(hidden)
+        words = self.draft.config.text.vocab_size
+        if logits.shape[-1] == words:
+            return logits
+        full = logits.new_full((len(logits), words), -torch.inf)
+        return full.index_copy(1, self._ids, logits)

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from k3.errors import RequestError
-from k3.kernels import sample
 from k3.model import DecodeState, Model
-from k3.serve.draft import Chance, Proposal
+from k3.serve.draft import Chance, Proposal, draw, proposals
 
 PASS_TOKENS = 1024
 """Tokens of a new context that one pass runs."""
@@ -50,13 +49,13 @@ class ModelDraft:
         for step in range(k):
             if step:
                 logits, state = self.model.step(ids[-1][:, None], state)
-            law, drawn = _draw(logits[:, -1], chances)
+            law, drawn = draw(logits[:, -1], chances)
             laws.append(law)
             ids.append(drawn.to(self.model.device))
-        each = torch.stack(ids, 1).tolist()
+        made = proposals(ids, laws, chances)
         self.state = state
-        self.ran = [[*c, *i[:-1]] for c, i in zip(contexts, each, strict=True)]
-        return _proposals(each, laws, chances)
+        self.ran = [[*c, *p.ids[:-1]] for c, p in zip(contexts, made, strict=True)]
+        return made
 
     def _follow(self, contexts: list[list[int]], k: int) -> tuple[Tensor, DecodeState]:
         """Logits [B 1 W] behind each context, and the state of all of them."""
@@ -115,31 +114,3 @@ class ModelDraft:
             ids = ids.to(self.model.device)
             _, state = self.model(ids, state=state, logits="last")
         return state
-
-
-def _draw(logits: Tensor, chances: Sequence[Chance]) -> tuple[Tensor | None, Tensor]:
-    """The law of each row's next token, and one token of it."""
-    drawing = [chance.sampling.temperature > 0 for chance in chances]
-    if not any(drawing):
-        return None, logits.argmax(-1)
-    law = sample.distribution(logits, [chance.sampling for chance in chances])
-    uniform = [
-        torch.rand((), generator=c.generator, dtype=torch.float64) if draws else 0.0
-        for c, draws in zip(chances, drawing, strict=True)
-    ]
-    return law, sample.draw(law, law.new_tensor(uniform))
-
-
-def _proposals(
-    ids: list[list[int]], laws: list[Tensor | None], chances: Sequence[Chance]
-) -> list[Proposal]:
-    """Tokens with the laws that they were drawn from; greedy ones need none."""
-    return [
-        Proposal(
-            tuple(each),
-            None
-            if laws[0] is None or chances[row].sampling.temperature == 0
-            else torch.stack([law[row] for law in laws if law is not None]),
-        )
-        for row, each in enumerate(ids)
-    ]

@@ -61,6 +61,59 @@ def test_it_proposes_what_its_unroll_says(net, eagle):
     assert again.ids == (int(steps[0][0, 5].argmax()),)
 
 
+TEXTS = [[5, 9, 2, 40, 11, 3, 8], [7, 7, 1], [*range(50)], [30, 2, 2, 9]]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_rows_of_a_pass_are_drafted_as_each_alone(net, eagle, temperature):
+    """Of any length, with a long one; then other rows in another order go on."""
+    rule = SampleOptions(temperature=temperature)
+
+    def chances(rows):
+        return [Chance(rule, torch.Generator().manual_seed(r)) for r in rows]
+
+    def rounds(groups):
+        traces = [traced(net, eagle, text[:-1]) for text in TEXTS]
+        made = {}
+        for at, rows in groups:
+            if at:
+                for r in rows:
+                    put(net, eagle, traces[r], TEXTS[r])
+            texts = [TEXTS[r] if at else TEXTS[r][:-1] for r in rows]
+            used = [traces[r] for r in rows]
+            found = eagle.propose_from(used, texts, 3, chances(rows))
+            made |= {(at, r): p for r, p in zip(rows, found, strict=True)}
+        return made
+
+    got = rounds([(0, [0, 1, 2, 3]), (1, [3, 0, 2])])
+    want = rounds([*((0, [r]) for r in range(4)), *((1, [r]) for r in (0, 2, 3))])
+    assert set(got) == set(want)
+    for key, proposal in got.items():
+        assert proposal.ids == want[key].ids
+        assert len(proposal.ids) == 3
+        if temperature:
+            assert torch.allclose(proposal.probs, want[key].probs, atol=1e-5)
+
+
+def put(net, eagle, trace, text):
+    """Let the target run one token more of a sequence."""
+    taps = {}
+    with torch.no_grad():
+        net(torch.tensor([text[:-1]]), taps=taps)
+    trace.see(trace.end, features(taps, eagle.reads)[0, trace.end :])
+
+
+def test_a_row_that_was_forked_is_its_own(net, eagle):
+    chance = Chance(SampleOptions(temperature=0.0), torch.Generator())
+    trace = traced(net, eagle, TEXTS[0][:-1])
+    eagle.propose_from([trace], [TEXTS[0][:-1]], 2, [chance])
+    other = trace.fork()
+    put(net, eagle, other, TEXTS[0])
+    eagle.propose_from([other], [TEXTS[0]], 2, [chance])
+    assert trace.cache.lens == (5,)
+    assert other.cache.lens == (6,)
+
+
 def test_a_reduced_vocabulary_is_mapped(net):
     options = {"draft_vocab_size": 4}
     draft = Draft(DraftConfig(text=net.config.text, **options), torch.float32)
