@@ -10,10 +10,13 @@ import weakref
 from collections.abc import Callable
 
 from k3.data.tasks.lot import Split
+from k3.envs import harness
 from k3.envs.environment import Environment
+from k3.envs.harness import Harnessed, Task
 from k3.envs.local import LocalBackend
 from k3.envs.sandbox import Backend
 from k3.envs.store import Store
+from k3.envs.tasks import arithmetic, table
 from k3.errors import RequestError
 
 Maker = Callable[[Split, int], Environment]
@@ -21,13 +24,22 @@ Maker = Callable[[Split, int], Environment]
 Boxed = Callable[[Split, int, Backend], Environment]
 """The same, of an environment that runs programs in sandboxes."""
 
+Posed = Callable[[Split, int], Task]
+BoxedPosed = Callable[[Split, int, Backend], Task]
+"""Tasks, which a harness makes environments of."""
+
 PLAIN: dict[str, Maker] = {}
 BOXED: dict[str, Boxed] = {}
+TASKS: dict[str, Posed] = {"arithmetic": arithmetic.make, "table": table.make}
+BOXED_TASKS: dict[str, BoxedPosed] = {}
+
+HARNESS = "assistant"
+"""What a task is played under where none is named."""
 
 
 def names() -> list[str]:
-    """All names, sorted."""
-    return sorted((*PLAIN, *BOXED))
+    """All names, sorted; those of tasks may have `@` and a harness behind them."""
+    return sorted((*PLAIN, *BOXED, *TASKS, *BOXED_TASKS))
 
 
 def named(name: str, backend: Backend | None = None) -> Maker:
@@ -35,13 +47,26 @@ def named(name: str, backend: Backend | None = None) -> Maker:
 
     Raises: RequestError.
     """
+    first, at, preset = name.partition("@")
     if name in PLAIN:
         return PLAIN[name]
     if name in BOXED:
         return _boxed(BOXED[name], backend)
+    if first in TASKS or first in BOXED_TASKS:
+        return _task(first, preset if at else HARNESS, backend)
     raise RequestError(
-        f"an environment is one of {', '.join(names())}: got {name!r}; choose one"
+        f"an environment is one of {', '.join(names())}: got {name!r}; choose one, "
+        "with @ and a harness behind a task"
     )
+
+
+def _task(name: str, preset: str, backend: Backend | None) -> Maker:
+    worn = harness.preset(preset)
+    if name in TASKS:
+        posed = TASKS[name]
+        return lambda split, index: Harnessed(posed(split, index), worn)
+    pose = BOXED_TASKS[name]
+    return _boxed(lambda s, i, boxes: Harnessed(pose(s, i, boxes), worn), backend)
 
 
 def _boxed(make: Boxed, backend: Backend | None) -> Maker:

@@ -1,0 +1,1 @@
+"""Tasks whose answers a program checks, each under any harness."""
