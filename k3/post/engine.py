@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+import torch
+
 from k3.errors import RequestError
+from k3.model import Model
 from k3.model.completion import GenerateOptions
+from k3.serve import keys
 from k3.serve.engine import Engine
 from k3.serve.request import Output, Request
-from k3.train.rollout import Piece
+from k3.train.rollout import Picture, Piece
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +67,7 @@ class EngineSampler:
 
     def __init__(self, engine: Engine, options: SamplerOptions | None = None) -> None:
         self.engine, self.options = engine, options or SamplerOptions()
-        self._version = 0
+        self._version, self._weights = 0, _stamp(engine.model)
         self._over: list[Piece] = []
 
     @property
@@ -71,11 +75,13 @@ class EngineSampler:
         """How many updates of the weights there were."""
         return self._version
 
-    def update(self, version: int | None = None) -> None:
+    def update(self, version: int | None = None, name: str = "") -> None:
         """The model's weights have changed: nothing computed before is used again.
 
-        `version` is the number of the new weights where it is not one more.
-        Raises: RequestError for one that is not larger.
+        `version` is the number of the new weights where it is not one more. What the
+        engine's folder holds is dropped; a `name` for the new weights lets another
+        process that has them go on from it.
+        Raises: RequestError for a version that is not larger.
         """
         version = self._version + 1 if version is None else version
         if version <= self._version:
@@ -83,11 +89,21 @@ class EngineSampler:
                 f"the version of the weights only grows: got {version} after "
                 f"{self._version}"
             )
-        self._version = version
+        self._version, self._weights = version, _stamp(self.engine.model)
         self.engine.model.weight_version = secrets.randbits(62)
-        self.engine.new_weights()
+        cache = self.engine.cache
+        if cache is not None and cache.overflow is not None:
+            cache.overflow.clear()
+            name = name or f"{self.engine.model.weight_version:x}"
+        self.engine.new_weights(name)
 
-    def submit(self, key: str, tokens: Sequence[int], max_tokens: int) -> None:
+    def submit(
+        self,
+        key: str,
+        tokens: Sequence[int],
+        max_tokens: int,
+        pictures: Sequence[Picture] = (),
+    ) -> None:
         """Begin to write behind these tokens, or go on where a pause left off.
 
         Where the context has no room for another token the turn ends without one.
@@ -96,13 +112,27 @@ class EngineSampler:
         if count >= self.engine.limit(count):
             self._over.append(Piece(key, (), (), done=True))
             return
-        options = self.options.turn(max_tokens)
-        self.engine.add(
-            Request(id=key, tokens=tuple(tokens), options=options, spoken=True)
+        request = Request(
+            id=key,
+            tokens=tuple(tokens),
+            options=self.options.turn(max_tokens),
+            images=tuple(_image(picture, self.engine) for picture in pictures),
+            pixels=torch.cat([p.pixels for p in pictures]) if pictures else None,
+            grids=torch.tensor([p.grid for p in pictures]) if pictures else None,
+            spoken=True,
         )
+        self.engine.add(request)
 
     def step(self) -> list[Piece]:
-        """One step of the engine. Raises: RequestError where a turn has failed."""
+        """One step of the engine.
+
+        Raises: RequestError where a turn has failed, or weights changed in silence.
+        """
+        if self._weights != _stamp(self.engine.model):
+            raise RequestError(
+                f"the weights have changed since version {self._version} began to "
+                "sample: call update(), so that no state of the old ones is used"
+            )
         for key, made in self.engine.sequences.items():
             for sequence in made:
                 seed = place_seed(self.options.seed, key, len(sequence))
@@ -112,7 +142,7 @@ class EngineSampler:
 
     def pause(self, key: str) -> None:
         """Stop a trajectory; its state stays in the prefix cache. Unknown: nothing."""
-        self.engine.cancel(key, silent=True)
+        self.engine.pause(key)
         self._over = [piece for piece in self._over if piece.key != key]
 
     def room(self) -> int:
@@ -129,6 +159,23 @@ def place_seed(seed: int, key: str, place: int) -> int:
     told = struct.pack("<qq", seed, place) + key.encode()
     made = blake2b(told, digest_size=8, person=b"k3 place seed")
     return int.from_bytes(made.digest(), "little") >> 1
+
+
+def _stamp(model: Model) -> list[tuple[int, int]]:
+    """Where each weight lies and how often it was written to."""
+    tensors = (*model.parameters(), *model.buffers())
+    return [(x.data_ptr(), x._version) for x in tensors]
+
+
+def _image(picture: Picture, engine: Engine) -> keys.Image:
+    """Where a picture stands in the tokens, with its content's digest."""
+    vision = engine.model.config.vision
+    merge = vision.merge_kernel_size if vision else (1, 1)
+    return keys.Image(
+        start=picture.start,
+        tokens=(picture.grid[1] // merge[0]) * (picture.grid[2] // merge[1]),
+        digest=keys.content(picture.pixels, picture.grid),
+    )
 
 
 def _piece(output: Output) -> Piece:

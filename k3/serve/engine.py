@@ -112,6 +112,16 @@ class Engine:
             them = [o for o in self._outputs if o.request_id != request_id]
             self._outputs = them
 
+    def pause(self, request_id: str) -> int:
+        """End a request in silence, to be gone on with; return the tokens kept.
+
+        Nothing is computed: what the prefix cache holds of it stays, on disk too.
+        """
+        cache, made = self.cache, self.sequences.get(request_id, ())
+        kept = [cache.hold(s.chain) for s in made] if cache is not None else []
+        self.cancel(request_id, silent=True)
+        return max(kept, default=0)
+
     @torch.inference_mode()
     def step(self) -> list[Output]:
         """Run one pass over prompts and one over what decodes, in each class."""

@@ -59,6 +59,15 @@ class PrefixIndex:
         self._touch([*reversed(hit.blocks), *hit.snapshots])
         return hit
 
+    def hold(self, keys: Sequence[bytes]) -> int:
+        """Treat the longest checkpoint of a prefix as a turn's end; return its end."""
+        at = self.find(keys)
+        held = self._siblings(keys[at - 1]) if at else []
+        for snapshot in held:
+            snapshot.turn = True
+        self._touch([*reversed(self._holding(keys, at)), *held])
+        return at
+
     def release(self, hit: Hit) -> None:
         """Give a hit up; its entries may be evicted again."""
         self._unpin([*hit.blocks, *hit.snapshots])

@@ -56,6 +56,26 @@ class Metrics:
     preemptions: int
 
 
+@dataclass(slots=True)
+class Stats:
+    """Counted since a prefix cache was made; `hit_rate` is in tokens."""
+
+    lookups: int = 0
+    hits: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    commits: int = 0
+    aborts: int = 0
+    not_stored: int = 0
+    loads: int = 0
+    overflow_full: int = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the prompt tokens that did not have to be run."""
+        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+
 def snapshot(counts: Counts, **now: Any) -> Metrics:
     """Put what was counted and what is held together."""
     return Metrics(**asdict(counts), **now)

@@ -5,7 +5,6 @@ Not thread-safe: one engine loop owns it.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from k3.errors import RequestError
 from k3.model import DecodeState, Model
@@ -14,28 +13,9 @@ from k3.serve.entries import Write
 from k3.serve.index import PrefixIndex
 from k3.serve.keys import Chain, Image
 from k3.serve.layout import CacheOptions, Layout, dtype_name, sequence
+from k3.serve.metrics import Stats
 from k3.serve.overflow import Overflow
 from k3.serve.pages import Memory, Pages
-
-
-@dataclass(slots=True)
-class Stats:
-    """Counted since the cache was made; `hit_rate` is in tokens."""
-
-    lookups: int = 0
-    hits: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    commits: int = 0
-    aborts: int = 0
-    not_stored: int = 0
-    loads: int = 0
-    overflow_full: int = 0
-
-    @property
-    def hit_rate(self) -> float:
-        """Share of the prompt tokens that did not have to be run."""
-        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
 
 class PrefixCache:
@@ -225,6 +205,19 @@ class PrefixCache:
         aligned = held - held % self.options.hash_tokens
         write = self.schedule(chain, aligned, snapshot=not over, turn=turn)
         return write is not None and self.commit(write, one)
+
+    def hold(self, tokens: Sequence[int] | Chain) -> int:
+        """Keep the longest checkpoint of a prefix, on disk too; return its tokens.
+
+        Later ones of the same sequence do not take its place.
+        """
+        chain = self._chain(tokens)
+        at = self.index.hold(chain.reusable())
+        if at and self._disk is not None:
+            state, _ = self._from_pages(chain, 0)
+            saved = self._disk.save(chain.keys[:at], self.layout, state)
+            self.stats.overflow_full += not saved
+        return at * self.options.hash_tokens
 
     def clear(self) -> None:
         """Forget every prefix; writes still open will not be committed."""

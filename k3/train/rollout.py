@@ -7,23 +7,15 @@ complete. Nothing here knows which engine samples: it is given a `Sampler`.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from k3.errors import RequestError
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """What a sampler wrote for one trajectory since it was last asked.
-
-    `done` says that the turn is over: an end token or the limit was reached.
-    """
-
-    key: str
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    done: bool
+from k3.train.trajectory import Episode as Episode
+from k3.train.trajectory import Picture as Picture
+from k3.train.trajectory import Pictured as Pictured
+from k3.train.trajectory import Piece as Piece
+from k3.train.trajectory import Trajectory as Trajectory
 
 
 @runtime_checkable
@@ -34,8 +26,17 @@ class Sampler(Protocol):
     def version(self) -> int:
         """Which weights sample now; it only grows."""
 
-    def submit(self, key: str, tokens: Sequence[int], max_tokens: int) -> None:
-        """Begin to write behind these tokens, or go on where a pause left off."""
+    def submit(
+        self,
+        key: str,
+        tokens: Sequence[int],
+        max_tokens: int,
+        pictures: Sequence[Picture] = (),
+    ) -> None:
+        """Begin to write behind these tokens, or go on where a pause left off.
+
+        `pictures` stand on placeholders among the tokens, in their order.
+        """
 
     def step(self) -> list[Piece]:
         """Let all that was submitted go on for a while."""
@@ -47,92 +48,25 @@ class Sampler(Protocol):
         """How many more trajectories fit before memory runs out."""
 
 
-@runtime_checkable
-class Episode(Protocol):
-    """One sample of one prompt in its environment; it keeps what tools have done."""
-
-    def begin(self) -> list[int]:
-        """The prompt's tokens."""
-
-    def reply(self, written: Sequence[int]) -> list[int] | None:
-        """What the environment says to a finished turn; None at the end."""
-
-    def reward(self) -> float:
-        """The episode's reward, from -1 to 1, once it has ended."""
-
-
-@dataclass(slots=True)
-class Trajectory:
-    """Tokens of one sample, and who wrote each.
-
-    For every token of `tokens`: `written` is True where the policy sampled it, then
-    `logprobs` and `versions` say how likely it was and by which weights; else 0.
-    """
-
-    key: str
-    group: str
-    episode: Episode
-    tokens: list[int] = field(default_factory=list)
-    written: list[bool] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    versions: list[int] = field(default_factory=list)
-    turn: int = 0
-    """Where the turn that is being written began."""
-    iterations: int = 0
-    reward: float | None = None
-
-    @property
-    def done(self) -> bool:
-        """Whether its reward is known."""
-        return self.reward is not None
-
-    @property
-    def num_written(self) -> int:
-        """Tokens that the policy sampled."""
-        return sum(self.written)
-
-    def hear(self, tokens: Sequence[int]) -> None:
-        """Append what the environment says."""
-        self._append(tokens, False, [0.0] * len(tokens), 0)
-        self.turn = len(self.tokens)
-
-    def write(self, piece: Piece, version: int) -> None:
-        """Append what the policy wrote."""
-        self._append(piece.tokens, True, piece.logprobs, version)
-
-    def staleness(self, version: int) -> float:
-        """Mean number of weight versions between sampling and now."""
-        ages = [
-            version - v
-            for v, own in zip(self.versions, self.written, strict=True)
-            if own
-        ]
-        return sum(ages) / max(1, len(ages))
-
-    def _append(
-        self, tokens: Sequence[int], own: bool, logprobs: Sequence[float], version: int
-    ) -> None:
-        self.tokens += tokens
-        self.written += [own] * len(tokens)
-        self.logprobs += logprobs
-        self.versions += [version] * len(tokens)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RolloutOptions:
-    """N prompts of K samples are kept active; an iteration ends at `share` of N K."""
+    """N prompts of K samples are kept active; an iteration ends at `share` of N K.
+
+    A sample whose environment fails begins anew, up to `attempts` times in all.
+    """
 
     prompts: int = 8
     samples: int = 4
     share: float = 0.75
     max_tokens: int = 512
     """Tokens that one trajectory may write in all."""
+    attempts: int = 3
 
     def __post_init__(self) -> None:
         """Refuse what would never end or never begin."""
         wrong = [
             f"{name} must be at least 1: got {getattr(self, name)}"
-            for name in ("prompts", "samples", "max_tokens")
+            for name in ("prompts", "samples", "max_tokens", "attempts")
             if getattr(self, name) < 1
         ]
         if not 0 < self.share <= 1:
@@ -149,7 +83,8 @@ class RolloutOptions:
 class Rollouts:
     """The samples under way, over iterations.
 
-    `more()` gives the next prompt: a name and a maker of its episodes.
+    `more()` gives the next prompt: a name and a maker of its episodes. `finished` is
+    told of every sample that has ended, before anything else happens.
     """
 
     def __init__(
@@ -157,9 +92,12 @@ class Rollouts:
         sampler: Sampler,
         more: Callable[[], tuple[str, Callable[[], Episode]]],
         options: RolloutOptions,
+        finished: Callable[[Trajectory], None] = lambda trajectory: None,
     ) -> None:
         self.sampler, self.more, self.options = sampler, more, options
+        self.finished = finished
         self.groups: dict[str, list[Trajectory]] = {}
+        self._makers: dict[str, Callable[[], Episode]] = {}
         self._running: dict[str, Trajectory] = {}
         self._count = 0
 
@@ -187,19 +125,27 @@ class Rollouts:
         for trajectory in self.unfinished:
             trajectory.iterations += 1
         ready = [name for name, g in self.groups.items() if all(t.done for t in g)]
+        for name in ready:
+            del self._makers[name]
         return [self.groups.pop(name) for name in ready]
 
     def _fill(self) -> None:
         """Take new prompts until N K samples are without a reward."""
         wanted = self.options.prompts * self.options.samples
         while len(self.unfinished) + self.options.samples <= wanted:
-            name, make = self.more()
-            group = f"{self._count}:{name}"
-            self._count += 1
-            self.groups[group] = [
-                Trajectory(f"{group}:{i}", group, make())
-                for i in range(self.options.samples)
-            ]
+            self.take()
+
+    def take(self) -> list[Trajectory]:
+        """Take the next prompt; return its samples, which have not begun."""
+        name, make = self.more()
+        group = f"{self._count}:{name}"
+        self._count += 1
+        self._makers[group] = make
+        self.groups[group] = [
+            Trajectory(f"{group}:{i}", group, make())
+            for i in range(self.options.samples)
+        ]
+        return self.groups[group]
 
     def _start(self, waiting: Iterator[Trajectory]) -> None:
         """Submit as many as there is room for; at least one always runs."""
@@ -207,14 +153,24 @@ class Rollouts:
             trajectory = next(waiting, None)
             if trajectory is None:
                 return
-            if not trajectory.tokens:
+            if trajectory.tokens or self._begin(trajectory):
+                self._submit(trajectory)
+
+    def _begin(self, trajectory: Trajectory) -> bool:
+        """Ask the environment for the prompt; False where it has none to give."""
+        while not trajectory.done:
+            try:
                 trajectory.hear(trajectory.episode.begin())
-            self._submit(trajectory)
+                return True
+            except Exception as fault:
+                self._failed(trajectory, fault)
+        return False
 
     def _submit(self, trajectory: Trajectory) -> None:
         left = self.options.max_tokens - trajectory.num_written
         self._running[trajectory.key] = trajectory
-        self.sampler.submit(trajectory.key, trajectory.tokens, left)
+        asked = trajectory.key, trajectory.tokens, left
+        self.sampler.submit(*asked, trajectory.pictures)
 
     def _step(self) -> int:
         """Take what the sampler wrote; return how many trajectories ended."""
@@ -230,11 +186,36 @@ class Rollouts:
         return ended
 
     def _turn_over(self, trajectory: Trajectory) -> bool:
-        """Ask the environment; go on writing, or take the reward."""
-        said = trajectory.episode.reply(trajectory.tokens[trajectory.turn :])
-        if said is not None and trajectory.num_written < self.options.max_tokens:
+        """Ask the environment; go on writing, or take the reward.
+
+        A turn without a token is the last: there was no room for one.
+        """
+        wrote = trajectory.tokens[trajectory.turn :]
+        room = trajectory.num_written < self.options.max_tokens
+        try:
+            said = trajectory.episode.reply(wrote)
+            over = said is None or not wrote or not room
+            reward = trajectory.episode.reward() if over else None
+        except Exception as fault:
+            self._failed(trajectory, fault)
+            if self._begin(trajectory):
+                self._submit(trajectory)
+            return trajectory.done
+        if said is not None and not over:
             trajectory.hear(said)
             self._submit(trajectory)
             return False
-        trajectory.reward = trajectory.episode.reward()
+        self._end(trajectory, reward)
         return True
+
+    def _failed(self, trajectory: Trajectory, fault: Exception) -> None:
+        """Begin anew, or end it without a reward that means anything."""
+        trajectory.failures += 1
+        trajectory.restart(self._makers[trajectory.group]())
+        if trajectory.failures >= self.options.attempts:
+            trajectory.lost = f"{type(fault).__name__}: {fault}"
+            self._end(trajectory, 0.0)
+
+    def _end(self, trajectory: Trajectory, reward: float | None) -> None:
+        trajectory.reward = reward
+        self.finished(trajectory)

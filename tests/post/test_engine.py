@@ -3,11 +3,11 @@
 import pytest
 import torch
 from serving import engine
-from small import config, ids, model, schedule
+from small import MEDIA, config, ids, model, schedule
 
 from k3.errors import RequestError
 from k3.post.engine import EngineSampler, SamplerOptions, place_seed
-from k3.train.rollout import Sampler
+from k3.train.rollout import Picture, Sampler
 
 FOUR = config(num_hidden_layers=4, linear=schedule(4))
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -17,6 +17,11 @@ GREEDY = SamplerOptions(temperature=0.0, ignore_eos=True)
 @pytest.fixture
 def net():
     return model(made=FOUR)
+
+
+@pytest.fixture(scope="module")
+def eyes():
+    return model(made=config(vision={}, num_hidden_layers=4, linear=schedule(4)))
 
 
 def prompt(length, seed=1):
@@ -130,3 +135,30 @@ def test_wrong_options_are_refused():
         SamplerOptions(growth=0)
     with pytest.raises(RequestError, match="temperature must be at least 0"):
         SamplerOptions(temperature=-1.0)
+
+
+def test_pictures_travel_with_the_tokens(eyes):
+    """Also with a placeholder that the model wrote between two of its pictures."""
+    size = eyes.config.vision.patch_size
+    shades = [torch.full((24, 3, size, size), shade) for shade in (0.1, 0.9)]
+    words = ids(20, words=50).tolist()
+    tokens = [*words, *[MEDIA] * 6, 7, MEDIA, 9, *[MEDIA] * 6, *words[:5]]
+    first, second = (
+        Picture(start, shade, (1, 4, 6))
+        for start, shade in zip((20, 29), shades, strict=True)
+    )
+    made = EngineSampler(engine(eyes), GREEDY)
+    made.submit("a", tokens, 6, [first, second])
+    got = [token for _ in range(12) for p in made.step() for token in p.tokens]
+    grids = torch.tensor([[1, 4, 6]] * 2)
+    with torch.no_grad():
+        rows = eyes.encode_images(torch.cat(shades), grids)
+        spoken = eyes.language_model.embed(torch.tensor([[MEDIA]]))[0]
+        rows = torch.cat([rows[:6], spoken, rows[6:]])
+        text = list(tokens)
+        for _ in range(6):
+            behind = text[len(tokens) :].count(MEDIA)
+            shown = torch.cat([rows, spoken.expand(behind, -1)])
+            logits = eyes(torch.tensor([text]), features=shown)
+            text.append(int(logits[0, -1].argmax()))
+    assert got == text[len(tokens) :]

@@ -40,7 +40,7 @@ class Clock:
         self.active, self.log, self.paused = {}, [], set()
         self.ends = {}
 
-    def submit(self, key, tokens, max_tokens):
+    def submit(self, key, tokens, max_tokens, pictures=()):
         assert len(self.active) < self.seats or not self.active
         self.log.append((key, key in self.paused, len(tokens)))
         self.active[key] = [list(tokens), max_tokens]
