@@ -1,7 +1,7 @@
 """Two-digit addition through a calculator: the numbers are copied, never added."""
 
 from k3.data.tasks import tools
-from k3.data.tasks.lot import Lot
+from k3.data.tasks.lot import Lot, Split
 from k3.envs.question import Arguments, Question
 
 DOMAIN = "calculator"
@@ -15,7 +15,12 @@ WORDINGS = (
 )
 
 
-def draw(lot: Lot, effort: str | None = None) -> Question:
+def make(split: Split, index: int) -> Question:
+    """The question of this index of a split."""
+    return draw(Lot.of(DOMAIN, split, index))
+
+
+def draw(lot: Lot) -> Question:
     """A pair of two-digit numbers that belongs to the lot's split, in some wording."""
     while True:
         a, b = lot.rng.randint(10, 99), lot.rng.randint(10, 99)
@@ -26,7 +31,6 @@ def draw(lot: Lot, effort: str | None = None) -> Question:
         tool=tools.CALCULATOR,
         needed={"a": a, "op": "+", "b": b},
         run=compute,
-        effort=effort,
     )
 
 

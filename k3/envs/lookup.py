@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from k3.data.tasks import words
-from k3.data.tasks.lot import Lot
+from k3.data.tasks.lot import Lot, Split
 from k3.envs.question import Arguments, Question
 
 DOMAIN = "lookup"
@@ -37,7 +37,12 @@ TOOL = {
 Documents = Mapping[str, Mapping[str, str]]
 
 
-def draw(lot: Lot, effort: str | None = None) -> Question:
+def make(split: Split, index: int) -> Question:
+    """The question of this index of a split."""
+    return draw(Lot.of(DOMAIN, split, index))
+
+
+def draw(lot: Lot) -> Question:
     """Three documents, and the value of a key of the lot's split in one of them."""
     while True:
         keys = words.several(lot.rng, KEYS)
@@ -56,7 +61,6 @@ def draw(lot: Lot, effort: str | None = None) -> Question:
         tool=TOOL,
         needed={"document": name, "key": keys[0]},
         run=run,
-        effort=effort,
     )
 
 

@@ -32,18 +32,14 @@ class Question:
     tool: Mapping[str, Any]
     needed: Arguments
     run: Callable[[Arguments], str]
-    effort: str | None = None
     called: bool = False
     answer: str | None = None
     turns: int = field(default=0, repr=False)
 
     @property
     def wanted(self) -> RenderOptions:
-        """The tool; an effort means that there is a think channel."""
-        thinking = self.effort is not None
-        return RenderOptions(
-            tools=[self.tool], thinking=thinking, thinking_effort=self.effort
-        )
+        """The tool, and no thinking."""
+        return RenderOptions(tools=[self.tool], thinking=False)
 
     @property
     def result(self) -> str:

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 
 from k3.data.tasks.lot import Split
-from k3.envs import harness
+from k3.envs import assistant, calculator, harness, lookup
 from k3.envs.environment import Environment
 from k3.envs.harness import Harnessed, Task
 from k3.envs.local import LocalBackend
@@ -28,9 +28,13 @@ Posed = Callable[[Split, int], Task]
 BoxedPosed = Callable[[Split, int, Backend], Task]
 """Tasks, which a harness makes environments of."""
 
-PLAIN: dict[str, Maker] = {}
+PLAIN: dict[str, Maker] = {"calculator": calculator.make, "lookup": lookup.make}
 BOXED: dict[str, Boxed] = {}
-TASKS: dict[str, Posed] = {"arithmetic": arithmetic.make, "table": table.make}
+TASKS: dict[str, Posed] = {
+    "arithmetic": arithmetic.make,
+    "office": assistant.make,
+    "table": table.make,
+}
 BOXED_TASKS: dict[str, BoxedPosed] = {}
 
 HARNESS = "assistant"

@@ -27,23 +27,39 @@ def plain(score: float) -> float:
 class EnvironmentEpisode:
     """Implements `k3.train.rollout.Episode` over an environment, and closes it.
 
+    `effort` opens a think channel and says how much to think there; without it the
+    conversation is as the environment wants it.
     An answer that the length limit cut, or whose calls XTML cannot show again, ends
     the episode with what the environment has seen until then.
     """
 
     def __init__(
-        self, environment: Environment, tokenizer: Tokenizer, shape: Shape = plain
+        self,
+        environment: Environment,
+        tokenizer: Tokenizer,
+        *,
+        effort: str | None = None,
+        shape: Shape = plain,
     ) -> None:
-        self.environment, self.tokenizer, self.shape = environment, tokenizer, shape
+        self.environment, self.tokenizer = environment, tokenizer
+        self.effort, self.shape = effort, shape
         self.messages: list[Chat] = []
         self.turns = 0
         self._start_in: Channel = "response"
         self._reward: float | None = None
 
+    @property
+    def wanted(self) -> RenderOptions:
+        """How the conversation is rendered."""
+        wanted, effort = self.environment.wanted, self.effort
+        if effort is None:
+            return wanted
+        return dataclasses.replace(wanted, thinking=True, thinking_effort=effort)
+
     def begin(self) -> list[int]:
         """The prompt: declarations, messages, and where the answer begins."""
         self.messages = list(self.environment.begin())
-        prompt = xtml.render(self.messages, self.environment.wanted)
+        prompt = xtml.render(self.messages, self.wanted)
         self._start_in = prompt.start_in
         return prompt.encode(self.tokenizer)
 
@@ -75,7 +91,7 @@ class EnvironmentEpisode:
 
     def _continued(self, heard: Sequence[Chat]) -> list[int]:
         """The ids behind the last answer: what was heard, and where to go on."""
-        wanted = self.environment.wanted
+        wanted = self.wanted
         before = xtml.render(self.messages, _history(wanted)).segments
         self.messages += heard
         prompt = xtml.render(self.messages, wanted)

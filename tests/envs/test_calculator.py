@@ -2,7 +2,6 @@
 
 import pytest
 
-from k3.data.tasks.lot import Lot
 from k3.envs import calculator
 
 
@@ -29,5 +28,5 @@ def test_it_refuses(arguments, said):
 
 def test_numbers_have_two_digits():
     for index in range(50):
-        needed = calculator.draw(Lot.of("calculator", "train", index)).needed
+        needed = calculator.make("train", index).needed
         assert all(10 <= needed[name] <= 99 for name in ("a", "b"))

@@ -2,7 +2,6 @@
 
 import pytest
 
-from k3.data.tasks.lot import Lot
 from k3.envs import lookup
 
 DOCUMENTS = {"A": {"bo": "ka"}, "B": {"bo": "lu"}}
@@ -30,7 +29,7 @@ def test_it_refuses(arguments, said):
 
 def test_the_other_documents_mislead():
     for index in range(30):
-        question = lookup.draw(Lot.of("lookup", "train", index))
+        question = lookup.make("train", index)
         others = [n for n in lookup.NAMES if n != question.needed["document"]]
         wrong = [question.run({**question.needed, "document": n}) for n in others]
         assert question.result not in wrong

@@ -4,19 +4,17 @@ import json
 
 import pytest
 
-from k3.data.tasks.lot import Lot
 from k3.data.xtml import Message, ToolCall
-from k3.envs import calculator, environment, lookup
+from k3.envs import calculator, environment, lookup, registry
 from k3.envs.environment import Environment
 
-DRAWS = {"calculator": calculator.draw, "lookup": lookup.draw}
+MAKERS = {"calculator": calculator.make, "lookup": lookup.make}
 
 
-@pytest.fixture(params=DRAWS)
+@pytest.fixture(params=MAKERS)
 def draw(request):
-    def drawn(index=0, split="train", effort=None):
-        lot = Lot.of(request.param, split, index)
-        return DRAWS[request.param](lot, effort)
+    def drawn(index=0, split="train"):
+        return MAKERS[request.param](split, index)
 
     return drawn
 
@@ -125,7 +123,6 @@ def test_splits_share_no_question(draw):
     assert not held & trained
 
 
-def test_an_effort_opens_a_think_channel(draw):
-    assert draw(effort="low").wanted.thinking_effort == "low"
-    assert draw(effort="low").wanted.thinking
-    assert not draw().wanted.thinking
+def test_it_is_known_by_name():
+    for name, make in MAKERS.items():
+        assert registry.named(name)("train", 2).text == make("train", 2).text

@@ -4,7 +4,6 @@ import pytest
 
 import k3
 from k3.data import examples, xtml
-from k3.data.tasks.lot import Lot
 from k3.data.xtml import RenderOptions
 from k3.envs import calculator, environment, lookup
 from k3.errors import RequestError
@@ -20,8 +19,8 @@ def tokenizer():
     return k3.tokenizer("tiny")
 
 
-def drawn(name, effort=None):
-    return TASKS[name].draw(Lot.of(name, "train", 3), effort)
+def drawn(name):
+    return TASKS[name].make("train", 3)
 
 
 def played(question):
@@ -51,11 +50,10 @@ def spoken(ids, learned):
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("effort", [None, "low"])
 def test_a_perfect_dialogue_is_what_the_renderer_makes_of_it(tokenizer, name, effort):
-    question = drawn(name, effort)
+    one = EnvironmentEpisode(drawn(name), tokenizer, effort=effort)
     whole = examples.of_conversation(
-        played(question), tokenizer, "d", wanted=question.wanted
+        played(drawn(name)), tokenizer, "d", wanted=one.wanted
     )
-    one = EnvironmentEpisode(drawn(name, effort), tokenizer)
     assert isinstance(one, Episode)
     tokens = one.begin()
     for turn in spoken(whole.ids, whole.learned):
@@ -133,7 +131,7 @@ def test_what_cannot_be_rendered_ends_the_episode(tokenizer):
 
 
 def test_a_shape_makes_the_reward(tokenizer):
-    one = EnvironmentEpisode(Stubborn(), tokenizer, lambda score: 2 * score - 1)
+    one = EnvironmentEpisode(Stubborn(), tokenizer, shape=lambda score: 2 * score - 1)
     one.begin()
     assert one.reward() == 0.5
 
