@@ -54,17 +54,22 @@ def _walls(limits: Limits) -> list[str]:
     options += ["--as-pid-1"]
     options += ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
     options += ["--uid", str(USER), "--gid", str(USER), "--hostname", "sandbox"]
-    options += ["--ro-bind", "/usr", "/usr"]
-    for name in ("bin", "sbin", "lib", "lib64"):
-        path = Path("/", name)
-        if path.is_symlink():
-            options += ["--symlink", str(path.readlink()), str(path)]
-        elif path.is_dir():
-            options += ["--ro-bind", str(path), str(path)]
-    options += ["--proc", "/proc", "--dev", "/dev"]
+    options += [*system(), "--proc", "/proc", "--dev", "/dev"]
     for folder in ("/work", "/tmp"):
         options += ["--size", str(limits.disk_bytes), "--tmpfs", folder]
     if sys.base_prefix != "/usr":
         options += ["--ro-bind", sys.base_prefix, sys.base_prefix]
     options += ["--remount-ro", "/", "--chdir", "/work"]
     return [*options, "--setenv", "PATH", "/usr/bin:/bin", "--"]
+
+
+def system() -> list[str]:
+    """The options that show the system's programs, read-only."""
+    options = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib64"):
+        path = Path("/", name)
+        if path.is_symlink():
+            options += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            options += ["--ro-bind", str(path), str(path)]
+    return options
