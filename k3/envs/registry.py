@@ -16,7 +16,7 @@ from k3.envs.harness import Harnessed, Task
 from k3.envs.local import LocalBackend
 from k3.envs.sandbox import Backend
 from k3.envs.store import Store
-from k3.envs.tasks import arithmetic, table
+from k3.envs.tasks import arithmetic, inheritance, research, retrieval, table
 from k3.errors import RequestError
 
 Maker = Callable[[Split, int], Environment]
@@ -32,7 +32,10 @@ PLAIN: dict[str, Maker] = {"calculator": calculator.make, "lookup": lookup.make}
 BOXED: dict[str, Boxed] = {}
 TASKS: dict[str, Posed] = {
     "arithmetic": arithmetic.make,
+    "inheritance": inheritance.make,
     "office": assistant.make,
+    "research": research.make,
+    "retrieval": retrieval.make,
     "table": table.make,
 }
 BOXED_TASKS: dict[str, BoxedPosed] = {}

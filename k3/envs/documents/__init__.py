@@ -1,0 +1,1 @@
+"""Documents that are searched, read and cited, and the questions they answer."""
