@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
 from k3.checkpoint import header, locate, places, version
 from k3.checkpoint.source import Source, mapped
@@ -90,30 +89,31 @@ def _fill(
     decode = found.experts == "packed" and places.expert_storage(model) == "dense"
     with Source(tensors) as source:
         for name in source.in_order():
-            if decode and EXPERT.fullmatch(name):
-                _decode(model, source, name)
-            else:
-                wrong += _read(model, source, name)
+            read(model, source, name, decode=decode)
+            wrong += _not_finite(model, name)
             done += tensors[name].entry.nbytes
             if progress:
                 progress(done, total)
     header.refuse(f"{found.folder} holds weights that are not finite", wrong)
 
 
-def _read(model: Model, source: Source, name: str) -> list[str]:
-    """Read one tensor to its place, of A_log the heads; return what is wrong."""
-    if not name.endswith(".A_log"):
-        target = places.place(model, name)
-        source.into(name, target)
-        return _not_finite(name, target)
-    owner, stored = places.kda_of(model, name), source.tensor(name)
-    owner.A_log_stored = len(stored)
-    owner.A_log.detach().copy_(stored[: owner.heads])
-    return []
+def read(model: Model, source: Source, name: str, *, decode: bool = False) -> None:
+    """Read one tensor to its place, of A_log the heads; `decode` packed experts."""
+    if decode and EXPERT.fullmatch(name):
+        _decode(model, source, name)
+    elif name.endswith(".A_log"):
+        owner, stored = places.kda_of(model, name), source.tensor(name)
+        owner.A_log_stored = len(stored)
+        owner.A_log.detach().copy_(stored[: owner.heads])
+    else:
+        source.into(name, places.place(model, name))
 
 
-def _not_finite(name: str, target: Tensor) -> list[str]:
+def _not_finite(model: Model, name: str) -> list[str]:
     """Name a tensor with NaN or infinity: both show in its two ends, in one pass."""
+    if name.endswith((".A_log", "_packed", "_scale")):
+        return []
+    target = places.place(model, name)
     if not target.is_floating_point() or not target.numel():
         return []
     ends = [x.item() for x in torch.aminmax(target)]
