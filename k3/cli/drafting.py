@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 KEYS = (
     *("method", "model", "num_speculative_tokens"),
-    *("prompt_lookup_max", "prompt_lookup_min"),
+    *("prompt_lookup_max", "prompt_lookup_min", "speculative_token_tree"),
 )
 METHODS = ("ngram", "draft_model", "eagle3")
 
@@ -46,7 +46,23 @@ def read(asked: dict[str, Any]) -> dict[str, Any]:
             "eagle3 and the folder of a small K3 or of a trained draft as model: got "
             f"{method!r}; other trained drafts (mtp, dspark) are not served"
         )
-    return {"num_speculative_tokens": 4, **found, "method": method}
+    return {"num_speculative_tokens": _depth(found, method), **found, "method": method}
+
+
+def _depth(found: dict[str, Any], method: str) -> int:
+    """Tokens proposed one behind the other: four, or the depth of a tree."""
+    if "speculative_token_tree" not in found:
+        return 4
+    from k3.serve.tree import Tree
+
+    depth = Tree.of(found["speculative_token_tree"]).depth
+    if method != "eagle3" or found.get("num_speculative_tokens", depth) != depth:
+        raise RequestError(
+            "speculative_token_tree is the shape of what method eagle3 proposes, and "
+            f"num_speculative_tokens its depth: got {method!r} and "
+            f"{found.get('num_speculative_tokens')} for {depth}; leave one out"
+        )
+    return depth
 
 
 def load(found: dict[str, Any], names: dict[str, str]) -> "Draft | None":
@@ -61,6 +77,9 @@ def load(found: dict[str, Any], names: dict[str, str]) -> "Draft | None":
         return NGramDraft(**given)
     if found["method"] == "eagle3":
         from k3.checkpoint import draft
+        from k3.serve.tree import Tree
 
-        return EagleDraft(draft.load(found["model"]))
+        shape = found.get("speculative_token_tree")
+        tree = Tree.of(shape) if shape else None
+        return EagleDraft(draft.load(found["model"]), tree)
     return ModelDraft(loading.load(loading.find(found["model"]), **names).model)

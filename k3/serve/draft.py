@@ -18,16 +18,47 @@ from k3.kernels.sample import SampleOptions
 class Proposal:
     """Tokens that may follow, and the law that each was drawn from.
 
-    Without `probs` the draft was certain of its tokens.
+    Without `probs` the draft was certain of its tokens. Without `parents` each token
+    follows the one before it. A tree names for each the token that it follows, an
+    earlier one, or -1 for the context; of those that follow the same one, the law of
+    the second is given the first, and so on.
     """
 
     ids: tuple[int, ...]
     probs: Float[Tensor, "k W"] | None = None
+    parents: tuple[int, ...] = ()
+
+    @property
+    def above(self) -> Sequence[int]:
+        """The token that each follows."""
+        return self.parents or range(-1, len(self.ids) - 1)
+
+    def path(self, node: int) -> list[int]:
+        """The tokens that lead to one, itself the last."""
+        found: list[int] = []
+        while node >= 0:
+            found.append(node)
+            node = self.above[node]
+        return found[::-1]
 
     def cut(self, count: int) -> "Proposal":
-        """Return the first `count` tokens."""
-        probs = None if self.probs is None else self.probs[:count]
-        return Proposal(self.ids[:count], probs)
+        """Return the tokens that are at most `count` behind the context."""
+        if not self.parents:
+            probs = None if self.probs is None else self.probs[:count]
+            return Proposal(self.ids[:count], probs)
+        near = [n for n in range(len(self.ids)) if len(self.path(n)) <= count]
+        return self.pick(near)
+
+    def pick(self, nodes: Sequence[int]) -> "Proposal":
+        """Return these tokens, in order; with each comes the one that it follows."""
+        if len(nodes) == len(self.ids):
+            return self
+        if not self.parents:
+            return self.cut(len(nodes))
+        ids = tuple(self.ids[node] for node in nodes)
+        probs = None if self.probs is None else self.probs[list(nodes)]
+        place = {node: n for n, node in enumerate((-1, *nodes), -1)}
+        return Proposal(ids, probs, tuple(place[self.parents[n]] for n in nodes))
 
 
 @dataclass(frozen=True, slots=True)

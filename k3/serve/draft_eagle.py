@@ -11,8 +11,10 @@ from torch.nn.utils.rnn import pad_sequence
 from k3.errors import RequestError
 from k3.model.cache import MLACache
 from k3.model.draft import Draft
+from k3.serve import draft_tree
 from k3.serve.draft import Chance, Proposal, draw, proposals
 from k3.serve.features import Trace, together
+from k3.serve.tree import Tree
 
 PASS_TOKENS = 1024
 """Tokens of a new context that one pass runs."""
@@ -27,11 +29,12 @@ class EagleDraft:
     A sequence's trace holds the features that came since the last round and the
     draft's own rows. Rows of proposed tokens are dropped after the round: what the
     target verified is run again from its own features. Where a restored prefix left
-    no features the draft sees less of the past; the result stays the target's.
+    no features the draft sees less of the past; the result stays the target's. With a
+    `tree` it proposes one of that shape instead of a chain.
     """
 
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
+    def __init__(self, draft: Draft, tree: Tree | None = None) -> None:
+        self.draft, self.tree = draft, tree
         self.reads = draft.config.layers
         self._ids = draft.target_ids()
 
@@ -58,7 +61,10 @@ class EagleDraft:
         k: int,
         chances: Sequence[Chance],
     ) -> list[Proposal]:
-        """k tokens behind each context, drawn as its sequence draws its own."""
+        """k tokens behind each context, or a tree at most k deep.
+
+        They are drawn as the sequence draws its own.
+        """
         known = [bool(trace.parts) and k > 0 for trace in traces]
         made = [Proposal(()) for _ in traces]
         if any(known):
@@ -67,7 +73,11 @@ class EagleDraft:
             hidden, cache = self._read(
                 [*compress(traces, known)], [*compress(contexts, known)]
             )
-            found = self._chain(hidden, cache, k, asked)
+            if self.tree is None:
+                found = self._chain(hidden, cache, k, asked)
+            else:
+                shape, behind = self.tree.cut(k), (hidden, cache)
+                found = draft_tree.grow(self.draft, self._logits, behind, shape, asked)
             for row, proposal in zip(rows, found, strict=True):
                 made[row] = proposal
         return made

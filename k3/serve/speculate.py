@@ -5,7 +5,6 @@ from cached inputs of the KDA layers, so a state holds verified tokens only.
 """
 
 from collections.abc import Sequence as Many
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -13,47 +12,17 @@ from torch import Tensor
 from k3.errors import RequestError
 from k3.kernels import sample
 from k3.model import DecodeState, Model
-from k3.model.completion import Choice, Token
 from k3.model.draft import features
-from k3.serve import accept
+from k3.serve import accept, speculate_tree
 from k3.serve.accept import verify as verify
-from k3.serve.choose import no_choice
-from k3.serve.draft import Chance, Proposal
+from k3.serve.block import Block as Block
+from k3.serve.block import finish, propose
 from k3.serve.draft import Draft as Draft
 from k3.serve.draft import NGramDraft as NGramDraft
 from k3.serve.draft_eagle import EagleDraft as EagleDraft
 from k3.serve.draft_model import ModelDraft as ModelDraft
-from k3.serve.features import FeatureDraft, layers
+from k3.serve.features import layers
 from k3.serve.sequence import Sequence
-
-
-@dataclass(slots=True)
-class Block:
-    """What one round does for one sequence: proposed, ruled out, emitted."""
-
-    sequence: Sequence
-    proposal: Proposal
-    masks: list[Tensor | None] = field(default_factory=list)
-    tokens: list[Token] = field(default_factory=list)
-    accepted: int = 0
-    error: Exception | None = None
-
-    @staticmethod
-    def of(sequence: Sequence, chosen: Token | Exception) -> "Block":
-        """What a step without a draft has given."""
-        if isinstance(chosen, Token):
-            return Block(sequence, Proposal(()), tokens=[chosen])
-        return Block(sequence, Proposal(()), error=chosen)
-
-    @property
-    def drafted(self) -> int:
-        """Tokens that the model was asked to verify."""
-        return len(self.proposal.ids)
-
-    @property
-    def emitted(self) -> int:
-        """Tokens that the sequence has gone on by."""
-        return len(self.tokens)
 
 
 def check(model: Model, draft: Draft | None, k: int) -> None:
@@ -81,11 +50,12 @@ def decode(
     keep_inputs(k) inputs. What goes wrong with one sequence is in its block.
     """
     blocks = propose(rows, draft, k, model.config.text.vocab_size)
-    ids = _ids(blocks)
     # What earlier rounds kept is verified: only this one may be taken back.
-    starts = state.lens
+    starts, state = state.lens, state.keeping(keep_inputs(k))
     reads, taps = layers(draft), dict[str, Tensor]()
-    state = state.keeping(keep_inputs(k))
+    if any(block.proposal.parents for block in blocks):
+        return speculate_tree.decode(model, state, blocks, reads)
+    ids = _ids(blocks)
     logits, state = model.step(ids.to(model.device), state, taps if reads else None)
     _decide(blocks, _allowed(blocks, logits))
     if reads:
@@ -100,56 +70,6 @@ def _trace(blocks: list[Block], starts: Many[int], seen: Tensor) -> None:
     """Leave the draft the features of what each sequence went on by."""
     for block, start, read in zip(blocks, starts, seen, strict=True):
         block.sequence.trace.see(start, read[: max(block.emitted, 1)])
-
-
-def propose(rows: Many[Sequence], draft: Draft, k: int, vocab_size: int) -> list[Block]:
-    """Ask the draft, and cut what is too long or what a constraint rules out."""
-    chances = [Chance(s.running.sampling, s.running.generator) for s in rows]
-    contexts = [s.chain.tokens for s in rows]
-    if isinstance(draft, FeatureDraft):
-        traces = [s.trace for s in rows]
-        made = draft.propose_from(traces, contexts, k, chances)
-    else:
-        made = draft.propose(contexts, k, chances)
-    blocks = []
-    for s, proposal in zip(rows, made, strict=True):
-        if any(not 0 <= token < vocab_size for token in proposal.ids):
-            raise RequestError(
-                f"a draft proposes ids from 0 to {vocab_size - 1}: got "
-                f"{proposal.ids}; use one for this model"
-            )
-        # The token that follows the block is one more.
-        block = Block(s, proposal.cut(min(k, s.most - len(s) - 1)))
-        try:
-            _constrain(block)
-        except Exception as error:
-            block.error = error
-        blocks.append(block)
-    return blocks
-
-
-def _constrain(block: Block) -> None:
-    """Take the masks before each token, and cut at the first that is not allowed."""
-    rules, ids = block.sequence.constraint, block.proposal.ids
-    if rules is None:
-        block.masks = [None] * (len(ids) + 1)
-        return
-    went = 0
-    try:
-        block.masks = [rules.mask()]
-        for token in ids:
-            mask = block.masks[-1]
-            if mask is not None and not mask[token]:
-                break
-            rules.accept(token)
-            went += 1
-            # What follows the end of a constraint is never looked at.
-            block.masks.append(None if rules.done() else rules.mask())
-            if rules.done():
-                break
-    finally:
-        rules.rollback(went)
-    block.proposal = block.proposal.cut(went)
 
 
 def _ids(blocks: list[Block]) -> Tensor:
@@ -185,24 +105,7 @@ def _decide(blocks: list[Block], logits: Tensor) -> None:
         for row, block in zip(good, blocks, strict=True)
     ]
     found = _emit(blocks, usable, logits)
-    choices = iter(_choices(blocks, found, logits))
-    for block, ids in zip(blocks, found, strict=True):
-        chosen = [next(choices) for _ in ids]
-        if block.error is None and not ids:
-            block.error = no_choice(block.sequence)
-        try:
-            _take(block, ids, chosen)
-        except Exception as error:
-            block.error = error
-
-
-def _take(block: Block, ids: list[int], choices: list[Choice]) -> None:
-    """Go on by tokens until one is the last."""
-    for token_id, choice in zip(ids, choices, strict=True):
-        block.tokens.append(block.sequence.take(token_id, choice))
-        if block.sequence.finish:
-            break
-    block.accepted = min(block.accepted, block.emitted)
+    finish(blocks, found, [*logits])
 
 
 def _emit(blocks: list[Block], usable: list[int], logits: Tensor) -> list[list[int]]:
@@ -244,28 +147,3 @@ def _laws(
         blocks[row].sequence.running.sampling for row, n in rows for _ in range(n)
     ]
     return sample.distribution(flat, options).split([n for _, n in rows])
-
-
-def _choices(
-    blocks: list[Block], found: list[list[int]], logits: Tensor
-) -> list[Choice]:
-    """Log-probabilities of all emitted tokens in order, and of their alternatives."""
-    flat = torch.cat([row[: len(ids)] for row, ids in zip(logits, found, strict=True)])
-    at = torch.tensor([i for ids in found for i in ids], device=logits.device)
-    most = [
-        block.sequence.running.sampling.logprobs
-        for block, ids in zip(blocks, found, strict=True)
-        for _ in ids
-    ]
-    scored = sample.score(flat, at.long(), max(most, default=0))
-    columns = zip(
-        scored.logprobs.tolist(),
-        scored.top_ids.tolist(),
-        scored.top_logprobs.tolist(),
-        most,
-        strict=True,
-    )
-    return [
-        Choice(logprob, tuple(zip(top, values, strict=True))[:n])
-        for logprob, top, values, n in columns
-    ]

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from drafting import Fixed, prefilled, sequence
-from serving import request
+from drafting import Fixed, chi_square, expected, pairs
 from small import config, model, schedule
 
-from k3.kernels import sample
-from k3.serve import accept, speculate
+from k3.serve import accept
 
 FOUR = config(num_hidden_layers=4, linear=schedule(4))
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -20,63 +18,6 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 def _without_gradients():
     with torch.inference_mode():
         yield
-
-
-COUNT = 1200
-
-
-def pairs(net, draft, options, k=2):
-    """How often each pair of tokens comes first, over many seeds."""
-    found = {}
-    asked = [
-        request("x", 3, max_tokens=2, **options | {"seed": i}) for i in range(COUNT)
-    ]
-    rows = [sequence(one) for one in asked]
-    state = prefilled(net, rows[:1], k + 1)
-    for start in range(0, COUNT, 250):
-        part = rows[start : start + 250]
-        for s in part:
-            s.running.last_id = s.chain.tokens[-1]
-        at = state.select([0] * len(part))
-        at, _ = speculate.decode(net, at, part, draft, k)
-        short = [i for i, s in enumerate(part) if not s.finish]
-        if short:
-            left = [part[i] for i in short]
-            speculate.decode(net, at.select(short), left, draft, k)
-    for s in rows:
-        pair = tuple(s.chain.tokens[3:5])
-        found[pair] = found.get(pair, 0) + 1
-    return found
-
-
-def expected(net, options):
-    """The law of the first two tokens."""
-    asked = request("x", 3, **options)
-    rule, prompt = asked.options.sampling, torch.tensor([asked.tokens])
-    first = sample.distribution(net(prompt)[:, -1], [rule])[0]
-    words = [int(i) for i in first.nonzero()[:, 0]]
-    both = torch.cat([prompt.repeat(len(words), 1), torch.tensor(words)[:, None]], 1)
-    second = sample.distribution(net(both)[:, -1], [rule] * len(words))
-    return {
-        (a, b): float(first[a] * second[i, b])
-        for i, a in enumerate(words)
-        for b in second[i].nonzero()[:, 0].tolist()
-    }
-
-
-def chi_square(found, law):
-    """(statistic - degrees) / its deviation, rare pairs in one cell."""
-    cells, rest = [], [0.0, 0]
-    for pair, chance in law.items():
-        if chance * COUNT >= 5:
-            cells.append((chance * COUNT, found.get(pair, 0)))
-        else:
-            rest[0] += chance * COUNT
-    rest[1] = COUNT - sum(n for _, n in cells)
-    cells.append((max(rest[0], 1e-9), rest[1]))
-    value = sum((n - want) ** 2 / want for want, n in cells)
-    degrees = len(cells) - 1
-    return (value - degrees) / (2 * degrees) ** 0.5
 
 
 OPTIONS = {
