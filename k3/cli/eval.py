@@ -1,23 +1,34 @@
-"""`k3 eval`: held-out text and tasks, each with its count, score and interval."""
+"""`k3 eval`: held-out text, tasks and environments, with counts and intervals."""
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from k3.cli import loading, options, output, settings
+from k3.cli import loading, measuring, options, output, rating, remote, settings
 from k3.errors import RequestError
-
-if TYPE_CHECKING:
-    from k3.eval import Figure
 
 # The text, then k3.eval.PROTOCOLS.
 TASKS = ("text", "digits", "recall", "tools", "chat")
+# k3.eval.protocol.SETTABLE, and what environments have besides.
+KEYS = (
+    *("samples", "temperature", "top_p", "effort", "context", "context_tokens"),
+    *("max_tokens", "batch", "seed", "turns"),
+)
 BELOW = 1
 
+ModelOrUrl = Annotated[
+    str, typer.Argument(metavar="[MODEL|URL]", help="A folder, tiny, or a server.")
+]
 Tasks = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TASK]...", help=f"Of {', '.join(TASKS)}; all if none."),
+    typer.Argument(
+        metavar="[TASK]...",
+        help=f"Of {', '.join(TASKS)}; all if none. Or environments, such as "
+        "calculator.",
+    ),
 ]
 Count = Annotated[
     int | None, typer.Option(help="Questions a task, documents of the text.")
@@ -30,44 +41,123 @@ AtLeast = Annotated[
     float | None,
     typer.Option(metavar="SHARE", help="Exit 1 where a task's score is below it."),
 ]
+SetCondition = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help=f"Set a condition; may be repeated. Keys: {', '.join(KEYS)}.",
+    ),
+]
+Compare = Annotated[
+    bool,
+    typer.Option("--compare", help="Rate the runs of folders against each other."),
+]
+Judge = Annotated[
+    str, typer.Option(metavar="URL", help="Let this model compare the answers.")
+]
+RubricFile = Annotated[
+    Path | None, typer.Option("--rubric", metavar="FILE", help="What it judges by.")
+]
+PricesFile = Annotated[
+    Path | None,
+    typer.Option("--prices", metavar="FILE", help="Add what a task costs."),
+]
+PricedAs = Annotated[
+    str, typer.Option(metavar="NAME", help="The model's name in the price table.")
+]
 
 
 def evaluate(
-    model: options.ModelOrTiny = "tiny",
+    model: ModelOrUrl = "tiny",
     tasks: Tasks = None,
     *,
     count: Count = None,
     out: Out = None,
     at_least: AtLeast = None,
+    set_: SetCondition = None,
+    compare: Compare = False,
+    judge: Judge = "",
+    rubric: RubricFile = None,
+    prices: PricesFile = None,
+    priced_as: PricedAs = "",
     dtype: options.Dtype = "auto",
     device: options.Device = "auto",
     experts: options.Experts = "packed",
     json: options.Json = False,
 ) -> int:
-    """Measure a model on what it was not trained on, by greedy answers.
+    """Measure a model on what it was not trained on, greedily unless told otherwise.
 
     \b
     k3 eval
     k3 eval tiny digits recall --at-least 0.95
-    k3 eval runs/tiny text --json
+    k3 eval http://127.0.0.1:8000 calculator --set temperature=1 --set samples=4
+    k3 eval --compare runs/a runs/b
     """
-    names = list(dict.fromkeys(tasks or TASKS))
-    for name in names:
-        settings.one_of("TASK", name, TASKS)
+    if compare:
+        return rating.compare([model, *(tasks or ())], judge, rubric, as_json=json)
+    if judge or rubric:
+        raise RequestError("--judge and --rubric belong to --compare: add it")
+    names = _names(model, tasks)
     _check(count, at_least)
+    given = settings.parse(set_ or [])
+    settings.refuse_unknown(given, KEYS)
     loading.check(dtype, device, experts)
+    subject = _subject(model, dtype, device, experts)
+    try:
+        price = _price(prices, priced_as or subject.name)
+        wish = measuring.Wish(count=count, given=given, out=out, price=price)
+        return _run(names, subject, wish, at_least, as_json=json)
+    finally:
+        subject.close()
+
+
+def _names(model: str, tasks: Sequence[str] | None) -> list[str]:
+    usual = measuring.TALKED if remote.is_url(model) else TASKS
+    names = list(dict.fromkeys(tasks or usual))
+    measuring.check_names(names, TASKS)
+    return names
+
+
+def _subject(model: str, dtype: str, device: str, experts: str) -> measuring.Subject:
+    if remote.is_url(model):
+        return measuring.Remote(model)
     path = loading.find(model)
-    loaded = loading.load(path, dtype=dtype, device=device, experts=experts)
-    rows: list[dict[str, Any]] = []
+    return measuring.Local(
+        loading.load(path, dtype=dtype, device=device, experts=experts)
+    )
+
+
+def _price(file: Path | None, name: str) -> Any:
+    if file is None:
+        return None
+    from k3.eval import prices
+
+    return prices.load(file).named(name)
+
+
+def _run(
+    names: Sequence[str],
+    subject: measuring.Subject,
+    wish: measuring.Wish,
+    at_least: float | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Measure task by task; the exit code."""
     for name in names:
-        rows += (
-            _text(loaded, count) if name == "text" else _task(name, loaded, count, out)
-        )
-        if not json:
-            _print([row for row in rows if row["task"] == name], name == names[0])
-    low = [row for row in rows if row["stands"] and row["value"] < (at_least or 0)]
-    if json:
-        output.json_value({"ok": not low, "model": str(path), "figures": rows})
+        if name != "text":
+            measuring.wished(name, wish)
+    found: list[measuring.Row] = []
+    for name in names:
+        rows = measuring.rows(name, subject, wish)
+        if not as_json:
+            _print(rows, not found)
+        found += rows
+    low = [row for row in found if row["stands"] and row["value"] < (at_least or 0)]
+    if as_json:
+        said = {"ok": not low, "model": subject.facts["model"], "figures": found}
+        output.json_value(said)
     return BELOW if low else 0
 
 
@@ -79,65 +169,16 @@ def _check(count: int | None, at_least: float | None) -> None:
         raise RequestError(f"--at-least is a share from 0 to 1: got {at_least}")
 
 
-def _task(
-    name: str, loaded: loading.Loaded, count: int | None, out: Path | None
-) -> list[dict[str, Any]]:
-    """The figures of a protocol."""
-    import dataclasses
-
-    from k3 import eval as evaluation
-
-    protocol = evaluation.named(name)
-    if count is not None:
-        protocol = dataclasses.replace(protocol, count=count)
-    found = evaluation.run(
-        loaded.model,
-        loaded.needed_tokenizer(),
-        protocol,
-        transcript=None if out is None else out / f"{name}.jsonl",
-        facts={"model": str(loaded.path), "weights": _stamp(loaded.path)},
-    )
-    return [_row(name, f, stands=f is found.score) for f in found.figures]
-
-
-def _stamp(path: Path) -> list[list[Any]]:
-    """Names, sizes and times of the weights: whether a transcript is of these."""
-    files = sorted(path.glob("*.safetensors"))
-    return [[f.name, f.stat().st_size, f.stat().st_mtime_ns] for f in files]
-
-
-def _text(loaded: loading.Loaded, count: int | None) -> list[dict[str, Any]]:
-    """Bits per byte of the held-out text of the standard library."""
-    from k3 import eval as evaluation
-    from k3.data import corpora
-
-    documents = corpora.stdlib().heldout[:count]
-    figure = evaluation.bits_per_byte(
-        loaded.model, loaded.needed_tokenizer(), documents
-    )
-    return [_row("text", figure, stands=False)]
-
-
-def _row(task: str, figure: "Figure", *, stands: bool) -> dict[str, Any]:
-    """A figure as plain values; `stands` for those that --at-least looks at."""
-    return {
-        "task": task,
-        "figure": figure.name,
-        "count": figure.count,
-        "value": figure.value,
-        "low": figure.low,
-        "high": figure.high,
-        "stands": stands,
-    }
-
-
-def _print(rows: list[dict[str, Any]], first: bool) -> None:
+def _print(rows: Sequence[measuring.Row], first: bool) -> None:
     """Rows as a table, with its head before the first."""
     if first:
         print(f"{'task':8} {'figure':14} {'count':>5} {'value':>7}  95 % interval")
     for row in rows:
+        # A task of a cent has its figures far behind the point.
+        form = ".4f" if row["value"] >= 0.001 or row["value"] == 0 else ".3g"
+        assert math.isfinite(row["value"]), "a figure is a number"
         print(
-            f"{row['task']:8} {row['figure']:14} {row['count']:5} {row['value']:7.4f}  "
-            f"{row['low']:.4f} to {row['high']:.4f}",
+            f"{row['task']:8} {row['figure']:14} {row['count']:5} "
+            f"{row['value']:7{form}}  {row['low']:{form}} to {row['high']:{form}}",
             flush=True,
         )

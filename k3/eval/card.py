@@ -6,7 +6,8 @@ from pathlib import Path
 from k3.checkpoint import load
 from k3.data.tokenizer import Tokenizer
 from k3.eval import protocol
-from k3.eval.run import Result, run
+from k3.eval.result import Result
+from k3.eval.run import run
 
 TITLE = "## Held-out tasks"
 _HEAD = """\
@@ -29,7 +30,7 @@ def complete(directory: Path, tasks: Sequence[str]) -> list[Result]:
     if not names:
         return []
     model, tokenizer = load.load(directory), Tokenizer.load(directory)
-    results = [run(model, tokenizer, protocol.named(name)) for name in names]
+    results = [run(model, tokenizer, protocol.PROTOCOLS[name]) for name in names]
     file = directory / "README.md"
     file.write_text(put(file.read_text(), table(results)))
     return results

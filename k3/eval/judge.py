@@ -2,15 +2,27 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from k3.data import xtml
-from k3.data.tasks import Dialogue, Question
+from k3.data.tasks import Dialogue, Item, Question
 from k3.data.tokenizer import Tokenizer
 from k3.eval import calls, metrics
 from k3.model.generate import Completion
 
 Scores = dict[str, float]
+
+
+class Asked(Protocol):
+    """What a judge needs of a question."""
+
+    @property
+    def answer(self) -> str:
+        """The one that is wanted."""
+
+    @property
+    def item(self) -> Item:
+        """The draw that it is of."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,17 +49,25 @@ def read(completion: Completion, question: Question, tokenizer: Tokenizer) -> An
     return Answer(text=text, message=message)
 
 
-def exact(answer: Answer, question: Question) -> Scores:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A question as far as a judge needs it."""
+
+    answer: str
+    item: Item
+
+
+def exact(answer: Answer, question: Asked) -> Scores:
     """`right` where the content is the wanted one, space around it aside."""
     return {"right": metrics.exact_match(answer.content, question.answer)}
 
 
-def words(answer: Answer, question: Question) -> Scores:
+def words(answer: Answer, question: Asked) -> Scores:
     """`right`, and F1 over the words."""
     return exact(answer, question) | {"f1": metrics.f1(answer.content, question.answer)}
 
 
-def call(answer: Answer, question: Question) -> Scores:
+def call(answer: Answer, question: Asked) -> Scores:
     """`valid`: calls in the right format; `right`: the wanted calls."""
     assert isinstance(question.item, Dialogue), "calls are made in dialogues"
     assert answer.message is not None, "a dialogue's answer is XTML"
@@ -58,7 +78,7 @@ def call(answer: Answer, question: Question) -> Scores:
     return {"valid": float(valid), "right": float(right)}
 
 
-JUDGES: dict[str, Callable[[Answer, Question], Scores]] = {
+JUDGES: dict[str, Callable[[Answer, Asked], Scores]] = {
     "exact": exact,
     "words": words,
     "call": call,

@@ -1,44 +1,20 @@
-"""A protocol run: questions in batches, a transcript that resumes, figures at the end.
+"""A protocol run on a local model: questions in batches, figures at the end."""
 
-The transcript is a file of JSON lines: the first says what is run, each other one is
-an answer with its scores. A line cut by a kill is written again.
-"""
-
-import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from k3.data import tasks
-from k3.data.tasks import Question
+from k3.data.tasks import Dialogue, Question
 from k3.data.tokenizer import Tokenizer
-from k3.errors import RequestError
-from k3.eval import judge
-from k3.eval.figures import Figure, summarize
+from k3.eval import attempt, judge
 from k3.eval.protocol import Protocol
+from k3.eval.result import Report, Result
+from k3.eval.transcript import Asked, Record, Transcript
 from k3.model import Model
-from k3.model.generate import GenerateOptions, generate
-
-Record = dict[str, Any]
-Asked = tuple[int, int]
-"""A question's index and the number of its sample."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Result:
-    """The figures of a protocol, and every answer behind them."""
-
-    protocol: Protocol
-    figures: tuple[Figure, ...]
-    records: tuple[Record, ...]
-
-    @property
-    def score(self) -> Figure:
-        """The figure that stands for the protocol."""
-        return next(f for f in self.figures if f.name == self.protocol.score)
+from k3.model.generate import Completion, GenerateOptions, generate
 
 
 def run(
@@ -48,66 +24,29 @@ def run(
     *,
     transcript: Path | None = None,
     facts: dict[str, Any] | None = None,
-    report: Callable[[int, int], None] = lambda done, count: None,
+    report: Report = lambda done, count: None,
 ) -> Result:
     """Ask every question of the protocol that the transcript has no answer to.
 
     `facts` say which model it is; they stand in the transcript's first line.
     Raises: RequestError where the transcript is of another run.
     """
-    header = {"protocol": asdict(protocol), "facts": facts or {}}
-    records = [] if transcript is None else resume(transcript, header)
-    known = {(r["index"], r["sample"]) for r in records}
-    asked = [
-        (index, sample)
-        for index in range(protocol.count)
-        for sample in range(protocol.samples)
-        if (index, sample) not in known
-    ]
     task = tasks.named(protocol.task, tokenizer, "heldout")
-    for part in _batches(asked, protocol.batch):
-        questions = [task.question(index) for index, _ in part]
-        found = _answers(model, tokenizer, protocol, part, questions)
-        _append(transcript, found)
-        records += found
-        report(len(records), protocol.count * protocol.samples)
-    records.sort(key=lambda r: (r["index"], r["sample"]))
-    figures = summarize([(r["index"], r["scores"]) for r in records])
-    return Result(protocol=protocol, figures=figures, records=tuple(records))
+    with Transcript(transcript, attempt.header(protocol, facts)) as kept:
+        asked = kept.missing(protocol.count, protocol.samples)
+        for part in _batches(asked, protocol.batch):
+            questions = [
+                _question(task.item(index), protocol, tokenizer) for index, _ in part
+            ]
+            kept.append(_answers(model, tokenizer, protocol, part, questions))
+            report(len(kept.records), protocol.count * protocol.samples)
+        return Result.of(protocol, kept.ordered())
 
 
-def resume(transcript: Path, header: Record) -> list[Record]:
-    """The answers that a transcript holds; it is begun where there is none.
-
-    Raises: RequestError.
-    """
-    transcript.parent.mkdir(parents=True, exist_ok=True)
-    lines = transcript.read_bytes().splitlines() if transcript.is_file() else []
-    whole = [line for line in map(_read, lines) if line is not None]
-    if whole and whole[0] != json.loads(json.dumps(header)):
-        raise RequestError(
-            f"a transcript is resumed by the run that began it: {transcript} is of "
-            "another protocol or model; choose another folder"
-        )
-    text = "".join(json.dumps(line) + "\n" for line in whole or [header])
-    aside = transcript.with_name(f".{transcript.name}.writing")
-    aside.write_text(text)
-    aside.replace(transcript)
-    return whole[1:]
-
-
-def _read(line: bytes) -> Record | None:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _append(transcript: Path | None, records: Sequence[Record]) -> None:
-    if transcript is not None:
-        with transcript.open("a") as file:
-            file.writelines(json.dumps(record) + "\n" for record in records)
+def _question(item: tasks.Item, protocol: Protocol, tokenizer: Tokenizer) -> Question:
+    if isinstance(item, Dialogue):
+        item = attempt.dialogue(item, protocol.effort)
+    return item.question(tokenizer)
 
 
 def _batches(asked: Sequence[Asked], size: int) -> Iterator[Sequence[Asked]]:
@@ -122,38 +61,54 @@ def _answers(
     asked: Sequence[Asked],
     questions: Sequence[Question],
 ) -> list[Record]:
+    limit = protocol.context_tokens or model.config.text.max_position_embeddings
+    rooms = [limit - len(question.ids) for question in questions]
+    fits = [place for place, room in enumerate(rooms) if room > 0]
     options = [
         GenerateOptions(
-            max_tokens=protocol.max_tokens,
-            temperature=protocol.temperature,
-            top_p=1.0,
-            seed=protocol.seed + 1_000_003 * index + sample,
+            max_tokens=min(protocol.max_tokens, rooms[place]),
+            temperature=float(protocol.temperature),
+            top_p=float(protocol.top_p),
+            seed=attempt.seed(protocol, asked[place]),
             stop_ids=_ends(tokenizer),
         )
-        for index, sample in asked
+        for place in fits
     ]
-    ids = [question.ids for question in questions]
-    completions = generate(
-        model, ids, options, tokenizer=tokenizer, features=features(model, questions)
-    )
+    within = [questions[place] for place in fits]
+    found: dict[int, Completion] = {}
+    if within:
+        ids, rows = [q.ids for q in within], features(model, within)
+        made = generate(model, ids, options, tokenizer=tokenizer, features=rows)
+        found = dict(zip(fits, made, strict=True))
     return [
-        _record(place, question, judge.read(completion, question, tokenizer), protocol)
-        for place, question, completion in zip(
-            asked, questions, completions, strict=True
-        )
+        _record(asked[i], questions[i], found.get(i), protocol, tokenizer)
+        for i in range(len(asked))
     ]
 
 
 def _record(
-    place: Asked, question: Question, answer: judge.Answer, protocol: Protocol
+    place: Asked,
+    question: Question,
+    completion: Completion | None,
+    protocol: Protocol,
+    tokenizer: Tokenizer,
 ) -> Record:
+    """The answer with its scores; where the context had no room there is none."""
+    found = completion or _NOTHING
+    answer = judge.read(found, question, tokenizer)
     return {
         "index": place[0],
         "sample": place[1],
+        "question": tokenizer.decode(question.ids),
         "wanted": question.answer,
         "answer": answer.text,
+        "ended": "context" if completion is None else found.finish,
+        "usage": {"read": len(question.ids), "cached": 0, "written": len(found.ids)},
         "scores": judge.JUDGES[protocol.judge](answer, question),
     }
+
+
+_NOTHING = Completion(ids=[], logprobs=[], alternatives=[], text="", finish="length")
 
 
 def _ends(tokenizer: Tokenizer) -> tuple[int, ...]:
