@@ -16,7 +16,7 @@ from k3.envs.harness import Harnessed, Task
 from k3.envs.local import LocalBackend
 from k3.envs.sandbox import Backend
 from k3.envs.store import Store
-from k3.envs.tasks import arithmetic, inheritance, research, retrieval, table
+from k3.envs.tasks import arithmetic, code, inheritance, research, retrieval, table
 from k3.errors import RequestError
 
 Maker = Callable[[Split, int], Environment]
@@ -38,7 +38,7 @@ TASKS: dict[str, Posed] = {
     "retrieval": retrieval.make,
     "table": table.make,
 }
-BOXED_TASKS: dict[str, BoxedPosed] = {}
+BOXED_TASKS: dict[str, BoxedPosed] = {"code": code.make}
 
 HARNESS = "assistant"
 """What a task is played under where none is named."""

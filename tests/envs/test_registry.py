@@ -57,3 +57,16 @@ def test_the_perfect_agent_gets_1_and_the_empty_one_0(name):
             assert environment.play(played, harness.solver(played)) == 1.0
             played = make(split, index)
             assert environment.play(played, lambda messages: EMPTY) == 0.0
+
+
+@pytest.mark.parametrize("name", sorted((*registry.BOXED, *registry.BOXED_TASKS)))
+def test_what_needs_sandboxes_takes_those_it_is_given(name, boxes):
+    played = registry.named(name, boxes)("heldout", 1)
+    assert isinstance(played, Environment)
+    assert environment.play(played, lambda messages: EMPTY) == 0.0
+
+
+def test_without_a_backend_sandboxes_are_of_this_machine(boxes):
+    played = registry.named("code@bash")("train", 0)
+    assert played.task.workshop.run("echo here") == "here"
+    played.close()

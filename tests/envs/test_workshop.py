@@ -1,0 +1,81 @@
+"""A workshop: abilities over a sandbox that comes back when it is killed."""
+
+import pytest
+
+from k3.envs.sandbox import Limits
+from k3.envs.workshop import TRIES, Workshop
+from k3.errors import CheckpointError, RequestError
+
+
+@pytest.fixture
+def shop(boxes):
+    made = Workshop(boxes, {"a.txt": b"one\ntwo\ntwo\n\xff"}, Limits(seconds=6.0))
+    yield made
+    made.close()
+    made.close()
+
+
+def test_nothing_is_started_until_it_is_used(boxes):
+    shop = Workshop(boxes, {})
+    shop.close()
+    assert shop._box is None
+    assert shop.run is not None
+    with pytest.raises(RequestError, match="must be open"):
+        shop.run("true")
+
+
+def test_it_runs_reads_writes_and_edits_and_says_what_is_wrong(shop):
+    assert shop.run("echo out; echo err >&2; exit 3") == "out\nerr\n[exit code 3]"
+    assert shop.run("true") == ""
+    assert shop.read("a.txt", 2, 1) == "two"
+    assert shop.read("a.txt", -3) == "one\ntwo\ntwo\n�"
+    assert shop.read("b.txt").startswith("Error: ")
+    assert shop.write("d/b.txt", "x y") == "d/b.txt has 3 bytes."
+    assert shop.edit("d/b.txt", "y", "z") == "d/b.txt has 3 bytes."
+    assert shop.read("d/b.txt") == "x z"
+    assert shop.write("a.txt/c", "x").startswith("Error: ")
+    assert shop.edit("a.txt", "two", "2").endswith("it stands there 2 times.")
+    assert shop.edit("a.txt", "", "2").endswith("it stands there 0 times.")
+    assert shop.edit("none", "a", "b").startswith("Error: ")
+
+
+def test_a_killed_sandbox_comes_back_and_the_work_goes_on(shop):
+    shop.run("echo kept > b.txt")
+    shop._box._process.kill()
+    assert shop.run("cat b.txt") == "kept"
+    shop._box._process.kill()
+    assert shop.read("b.txt") == "kept"
+
+
+def test_one_that_is_killed_while_it_works_does_it_again(shop):
+    shop.run("echo 1 > count")
+    killed = []
+
+    def work(box):
+        box.run(["bash", "-c", "echo 1 >> count"])
+        if not killed:
+            killed.append(box._process.kill())
+        return box.run(["wc", "-l", "count"]).text
+
+    assert shop.use(work) == "2 count\n"
+
+
+def test_a_fork_judges_and_leaves_nothing(shop):
+    shop.run("echo 1 > b.txt")
+    assert shop.judge(lambda box: box.run(["rm", "b.txt"]).code) == 0
+    assert shop.read("b.txt") == "1"
+
+
+def test_sandboxes_that_are_lost_again_and_again_are_a_sentence(shop):
+    lost = []
+
+    def die(box):
+        lost.append(box)
+        box._process.kill()
+        box.run(["true"])
+
+    with pytest.raises(CheckpointError, match=f"lost {TRIES} in a row"):
+        shop.use(die)
+    with pytest.raises(CheckpointError, match="a fork must stay alive"):
+        shop.judge(die)
+    assert len(lost) == 2 * TRIES
