@@ -20,6 +20,7 @@ from k3.cli import (
     compare,
     convert,
     data,
+    draft,
     env,
     eval,
     generate,
@@ -29,6 +30,7 @@ from k3.cli import (
     plan,
     prove,
     read,
+    rl,
     serve,
     sft,
     train,
@@ -57,6 +59,8 @@ app.command("convert")(convert.convert)
 app.command("data")(data.data)
 app.command("train")(train.train)
 app.command("sft")(sft.sft)
+app.command("draft")(draft.draft)
+app.command("rl")(rl.rl)
 app.command("plan")(plan.plan)
 app.command("prove")(prove.prove)
 app.command("graph")(graph.graph)

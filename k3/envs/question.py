@@ -34,6 +34,7 @@ class Question:
     run: Callable[[Arguments], str]
     called: bool = False
     answer: str | None = None
+    best: float = 0.0
     turns: int = field(default=0, repr=False)
 
     @property
@@ -66,6 +67,18 @@ class Question:
         said = len(words) <= MOST_WORDS and words[-1:] == [self.result]
         return float(self.called and said)
 
+    def credit(self) -> float:
+        """From 0 to 1: how near the best call and the answer came; 1 is a score of 1.
+
+        Each argument counts by how far it begins as the needed one, the answer only
+        after the needed call.
+        """
+        if self.score():
+            return 1.0
+        words = re.findall(r"-?\w+", self.answer or "")[:MOST_WORDS] or [""]
+        said = _share(words[-1], self.result) if self.called else 0.0
+        return min(0.9, (self.best + said) / 2)
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -87,7 +100,18 @@ class Question:
         if not isinstance(arguments, dict):
             return "the arguments are no JSON object"
         self.called |= arguments == self.needed
+        near = [_share(arguments.get(k), v) for k, v in self.needed.items()]
+        self.best = max(self.best, sum(near) / len(near))
         try:
             return self.run(arguments)
         except ValueError as fault:
             return str(fault)
+
+
+def _share(said: Any, needed: Any) -> float:
+    """How much of the needed text stands at the beginning of what was said."""
+    text, whole = str(said), str(needed)
+    pairs = enumerate(zip(text, whole, strict=False))
+    shorter = min(len(text), len(whole))
+    same = next((i for i, (a, b) in pairs if a != b), shorter)
+    return same / max(len(text), len(whole), 1)

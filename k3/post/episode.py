@@ -6,6 +6,7 @@ behind it, so that each turn's prompt begins with all tokens before it.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 from k3.data import xtml
 from k3.data.tokenizer import Tokenizer
@@ -15,13 +16,28 @@ from k3.envs import environment
 from k3.envs.environment import Chat, Environment
 from k3.errors import RequestError
 
-Shape = Callable[[float], float]
-"""From a score in [0, 1] to a reward in [-1, 1]."""
+Shape = Callable[[Environment], float]
+"""The reward of an environment that has ended, from -1 to 1; 1 for a score of 1."""
 
 
-def plain(score: float) -> float:
+@runtime_checkable
+class Credited(Protocol):
+    """An environment that says how near an attempt came."""
+
+    def credit(self) -> float:
+        """From 0 to 1, and 1 where the score is 1 alone."""
+
+
+def scored(environment: Environment) -> float:
     """The score itself."""
-    return score
+    return environment.score()
+
+
+def credited(environment: Environment) -> float:
+    """How near it came, where the environment says so; else the score."""
+    if isinstance(environment, Credited):
+        return environment.credit()
+    return environment.score()
 
 
 class EnvironmentEpisode:
@@ -39,7 +55,7 @@ class EnvironmentEpisode:
         tokenizer: Tokenizer,
         *,
         effort: str | None = None,
-        shape: Shape = plain,
+        shape: Shape = scored,
     ) -> None:
         self.environment, self.tokenizer = environment, tokenizer
         self.effort, self.shape = effort, shape
@@ -80,10 +96,10 @@ class EnvironmentEpisode:
         if answer.finish_reason in ("length", "abort"):
             return None
         heard = self.environment.reply(answer)
-        if heard is None:
-            return None
         self.messages.append(environment.said(answer, self.turns))
         self.turns += 1
+        if heard is None:
+            return None
         try:
             return self._continued(heard)
         except RequestError:
@@ -101,7 +117,7 @@ class EnvironmentEpisode:
     def _finish(self) -> None:
         if self._reward is None:
             try:
-                self._reward = self.shape(self.environment.score())
+                self._reward = self.shape(self.environment)
             finally:
                 self.environment.close()
 

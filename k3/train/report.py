@@ -4,7 +4,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,10 +49,14 @@ def _step(text: bytes) -> float:
 
 @contextmanager
 def reporter(
-    directory: Path, *, quiet: bool, also: Sequence[Report] = ()
+    directory: Path,
+    *,
+    quiet: bool,
+    also: Sequence[Report] = (),
+    say: Callable[[Record], str] = line,
 ) -> Iterator[Report]:
     """Append every record to metrics.jsonl and show it: a bar on a terminal."""
-    with (directory / FILE_NAME).open("a") as metrics, _shown(quiet) as show:
+    with (directory / FILE_NAME).open("a") as metrics, _shown(quiet, say) as show:
 
         def report(record: Record) -> None:
             metrics.write(json.dumps(record) + "\n")
@@ -79,16 +83,16 @@ def stage(what: str, *, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _shown(quiet: bool) -> Iterator[Report]:
+def _shown(quiet: bool, say: Callable[[Record], str]) -> Iterator[Report]:
     if quiet:
         yield lambda record: None
     elif sys.stderr.isatty():
-        yield from _bar()
+        yield from _bar(say)
     else:
-        yield lambda record: print(line(record), file=sys.stderr, flush=True)
+        yield lambda record: print(say(record), file=sys.stderr, flush=True)
 
 
-def _bar() -> Iterator[Report]:
+def _bar(say: Callable[[Record], str]) -> Iterator[Report]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -101,7 +105,7 @@ def _bar() -> Iterator[Report]:
                 task,
                 total=record["steps"],
                 completed=record["step"],
-                description=line(record),
+                description=say(record),
             )
 
         yield show

@@ -83,7 +83,9 @@ class RolloutOptions:
 class Rollouts:
     """The samples under way, over iterations.
 
-    `more()` gives the next prompt: a name and a maker of its episodes. `finished` is
+    `more()` gives the next prompt: a name and a maker of its episodes; `count` of them
+    were taken, and `early` samples of the next iteration have finished already where a
+    run goes on in the middle of it. `finished` is
     told of every sample that has ended, before anything else happens.
     """
 
@@ -99,7 +101,7 @@ class Rollouts:
         self.groups: dict[str, list[Trajectory]] = {}
         self._makers: dict[str, Callable[[], Episode]] = {}
         self._running: dict[str, Trajectory] = {}
-        self._count = 0
+        self.count = self.early = 0
 
     @property
     def unfinished(self) -> list[Trajectory]:
@@ -111,9 +113,9 @@ class Rollouts:
 
         A returned group is forgotten here; the others stay, and go first next time.
         """
-        self._fill()
+        self._fill(self.early)
         waiting = iter(self.unfinished)
-        finished = 0
+        finished, self.early = self.early, 0
         while finished < self.options.enough:
             self._start(waiting)
             if not self._running:
@@ -125,21 +127,24 @@ class Rollouts:
         for trajectory in self.unfinished:
             trajectory.iterations += 1
         ready = [name for name, g in self.groups.items() if all(t.done for t in g)]
-        for name in ready:
-            del self._makers[name]
-        return [self.groups.pop(name) for name in ready]
+        return [self.forget(name) for name in ready]
 
-    def _fill(self) -> None:
+    def forget(self, group: str) -> list[Trajectory]:
+        """Hand over a group's samples, which are none of the rollouts' any more."""
+        del self._makers[group]
+        return self.groups.pop(group)
+
+    def _fill(self, finished: int) -> None:
         """Take new prompts until N K samples are without a reward."""
-        wanted = self.options.prompts * self.options.samples
+        wanted = self.options.prompts * self.options.samples - finished
         while len(self.unfinished) + self.options.samples <= wanted:
             self.take()
 
     def take(self) -> list[Trajectory]:
         """Take the next prompt; return its samples, which have not begun."""
         name, make = self.more()
-        group = f"{self._count}:{name}"
-        self._count += 1
+        group = f"{self.count}:{name}"
+        self.count += 1
         self._makers[group] = make
         self.groups[group] = [
             Trajectory(f"{group}:{i}", group, make())

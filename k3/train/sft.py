@@ -102,7 +102,7 @@ def run(
         at = loop.run(model, rows, chosen, directory, **how)
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
     with report.stage("writing, loss after", quiet=quiet):
-        made = _write(model, folder, directory, adapter)
+        made = write(model, folder, directory, adapter)
         after = mean_loss(load.load(made, dtype=torch.float32), held or train)
     counts = len(train), len(held), trained
     return Result(str(directory), at.step, before, after, *counts)
@@ -205,7 +205,7 @@ def _checked(chosen: Recipe, adapter: lora.Options | None) -> Recipe:
     return chosen
 
 
-def _write(
+def write(
     model: Model, base: Path, directory: Path, adapter: lora.Options | None
 ) -> Path:
     """Write the adapter, and the checkpoint; return where the latter is."""

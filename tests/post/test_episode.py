@@ -131,7 +131,9 @@ def test_what_cannot_be_rendered_ends_the_episode(tokenizer):
 
 
 def test_a_shape_makes_the_reward(tokenizer):
-    one = EnvironmentEpisode(Stubborn(), tokenizer, shape=lambda score: 2 * score - 1)
+    one = EnvironmentEpisode(
+        Stubborn(), tokenizer, shape=lambda world: 2 * world.score() - 1
+    )
     one.begin()
     assert one.reward() == 0.5
 

@@ -1,4 +1,4 @@
-"""Environments that fail: the one sample begins anew, or is lost, and the rest goes on."""
+"""Environments that fail: the one sample begins anew, or is lost; the rest goes on."""
 
 import pytest
 

@@ -1,0 +1,77 @@
+"""`k3 rl`: reinforcement learning of a checkpoint in environments, by a recipe."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from k3.cli import options, output, settings
+
+if TYPE_CHECKING:
+    from k3.post.run import Result
+
+# The names of k3.post.recipes.RECIPES.
+RECIPES = tuple(
+    f"{domain}-{effort}"
+    for domain in ("general", "agentic", "coding")
+    for effort in ("low", "high", "max")
+)
+
+Recipe = Annotated[
+    str, typer.Argument(metavar="RECIPE", help=f"One of {', '.join(RECIPES)}.")
+]
+Out = Annotated[
+    str, typer.Option(metavar="DIR", help="Where to write; runs/rl if not given.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the run that is in the folder.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a setting of the recipe; repeats."
+    ),
+]
+
+
+def rl(
+    recipe: Recipe,
+    model: options.Model = "tiny",
+    *,
+    out: Out = "runs/rl",
+    resume: Resume = False,
+    values: Set = None,
+    json: options.Json = False,
+) -> None:
+    """Learn from the rewards of environments; what has finished is never lost.
+
+    \b
+    k3 rl agentic-low runs/cold --out runs/rl
+    k3 rl agentic-high runs/cold --set tasks=calculator --set thinking=False
+    k3 rl agentic-low runs/cold --out runs/rl --resume
+    """
+    settings.one_of("RECIPE", recipe, RECIPES)
+    from k3.post import recipes, run
+
+    chosen = recipes.named(recipe).set(settings.parse(values or []))
+    result = run.run(chosen, model, out, resume=resume, quiet=json)
+    if json:
+        output.json_value(dataclasses.asdict(result))
+    else:
+        show(result)
+
+
+def show(result: "Result") -> None:
+    """What was learned, and where it is."""
+    print(
+        f"{result.iteration} iterations, {result.sampled_tokens:,} tokens sampled, "
+        f"{result.learned_tokens:,} learned from, {result.seconds:.0f} s"
+    )
+    for task, before in result.before.items():
+        after = result.after[task]
+        print(
+            f"{task}: {before['rate']:.1%} of {before['count']} held-out instances "
+            f"before ({before['low']:.1%} to {before['high']:.1%}), "
+            f"{after['rate']:.1%} after ({after['low']:.1%} to {after['high']:.1%})"
+        )
+    print(f"written: {result.directory}")

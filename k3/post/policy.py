@@ -1,0 +1,262 @@
+"""One update of a policy from groups of finished samples."""
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from k3.errors import RequestError
+from k3.model import Model
+from k3.model.taps import Taps
+from k3.train import balance, rl
+from k3.train.balance import Balance, Tally
+from k3.train.masters import Masters
+from k3.train.rl import PolicyOptions
+from k3.train.rollout import Trajectory
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpdateOptions:
+    """How groups become updates.
+
+    `tokens` is about the size of a pass; `steps` optimizer steps share the samples of
+    an update; `clip` bounds the norm of each step's gradient. `move_biases` lets the
+    experts' balance go on; else their biases stay as they are.
+    """
+
+    policy: PolicyOptions = field(default_factory=PolicyOptions)
+    learning_rate: float = 1e-3
+    tokens: int = 2048
+    steps: int = 1
+    clip: float = 1.0
+    move_biases: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be learned with."""
+        wrong = [
+            f"{name} must be at least 1: got {getattr(self, name)}"
+            for name in ("tokens", "steps")
+            if getattr(self, name) < 1
+        ]
+        wrong += [
+            f"{name} must be above 0 and finite: got {getattr(self, name)}"
+            for name in ("learning_rate", "clip")
+            if not 0 < getattr(self, name) < math.inf
+        ]
+        if wrong:
+            raise RequestError("; ".join(wrong))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lesson:
+    """A sample to learn from: its tokens, which it wrote, and how good it was.
+
+    `then` are log-probabilities when they were sampled, `versions` the weights that
+    sampled them; both mean nothing where `written` is False.
+    """
+
+    tokens: Int[Tensor, " T"]
+    written: Bool[Tensor, " T"]
+    then: Float[Tensor, " T"]
+    versions: Int[Tensor, " T"]
+    advantage: float
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What one pass gave: gradients, and log-probabilities of its written tokens."""
+
+    loss: float
+    gradients: list[Tensor | None]
+    now: Float[Tensor, " n"]
+    tally: Tally | None
+
+
+class Policy:
+    """A model that learns from samples, with its optimizer and expert biases."""
+
+    def __init__(
+        self,
+        model: Model,
+        masters: Masters,
+        balance: Balance,
+        options: UpdateOptions,
+    ) -> None:
+        self.model, self.masters, self.balance = model, masters, balance
+        self.options = options
+
+    def update(
+        self,
+        lessons: Sequence[Lesson],
+        version: int,
+        pool: ThreadPoolExecutor,
+        rate: float | None = None,
+    ) -> Record:
+        """Learn from lessons under weights of this version; say what it came to.
+
+        Lessons in a random order that depends on the version alone. `rate` takes the
+        place of the options' learning rate.
+        """
+        rate = self.options.learning_rate if rate is None else rate
+        order = list(lessons)
+        random.Random(version).shuffle(order)
+        size = -(-len(order) // self.options.steps) or 1
+        records = [
+            self._step(
+                order[start : start + size], version, pool, rate, first=not start
+            )
+            for start in range(0, len(order), size)
+        ]
+        return _joined(records)
+
+    def _step(
+        self,
+        lessons: Sequence[Lesson],
+        version: int,
+        pool: ThreadPoolExecutor,
+        rate: float,
+        *,
+        first: bool,
+    ) -> Record:
+        """One optimizer step; only the first one's parity is of the same weights."""
+        count = sum(int(lesson.written.sum()) for lesson in lessons)
+        packs = list(packed(lessons, self.options.tokens))
+
+        def work(pack: Sequence[Lesson]) -> Found:
+            return self._pass(pack, count)
+
+        total: list[Tensor | None] = [None] * len(self.masters.parameters)
+        loss, now, tallies = 0.0, [], []
+        for found in _waves(pool, work, packs):
+            total = [_sum(a, b) for a, b in zip(total, found.gradients, strict=True)]
+            loss += found.loss
+            now.append(found.now)
+            tallies += [] if found.tally is None else [found.tally]
+        norm = self.masters.step(total, rate, self.options.clip, pool=pool)
+        if tallies and math.isfinite(norm):
+            self.balance.update_(balance.pool(tallies))
+        record = {"loss": loss, "gradient_norm": norm, "learned_tokens": count}
+        said = measure([x for pack in packs for x in pack], torch.cat(now), version)
+        return record | (said if first else {"kl": said["kl"]})
+
+    def _pass(self, lessons: Sequence[Lesson], count: int) -> Found:
+        """Loss and gradients of samples behind one another in one row."""
+        taps: Taps | None = {} if self.options.move_biases else None
+        now = logprobs(self.model, lessons, taps)
+        then = torch.cat([x.then[x.written] for x in lessons])
+        advantage = torch.cat(
+            [torch.full((int(x.written.sum()),), x.advantage) for x in lessons]
+        )
+        loss = rl.loss(now, then, advantage, self.options.policy).sum() / count
+        parameters: list[nn.Parameter] = list(self.masters.parameters.values())
+        gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+        tally = None if taps is None else self.balance.tally(taps)
+        return Found(float(loss.detach()), list(gradients), now.detach(), tally)
+
+
+def lessons(
+    group: Sequence[Trajectory], rewards: Sequence[float], *, normalize: bool = True
+) -> list[Lesson]:
+    """What a group teaches: nothing where all rewards are equal.
+
+    Samples that an environment has lost are left out, as if they had not been drawn.
+    """
+    kept = [
+        (one, reward)
+        for one, reward in zip(group, rewards, strict=True)
+        if not one.lost
+    ]
+    found = rl.advantages([reward for _, reward in kept], normalize=normalize)
+    return [
+        Lesson(
+            tokens=torch.tensor(t.tokens),
+            written=torch.tensor(t.written),
+            then=torch.tensor(t.logprobs),
+            versions=torch.tensor(t.versions),
+            advantage=advantage,
+        )
+        for (t, _), advantage in zip(kept, found, strict=True)
+        if advantage and t.num_written
+    ]
+
+
+def packed(lessons: Iterable[Lesson], tokens: int) -> Iterator[list[Lesson]]:
+    """Lessons in passes of at most so many tokens, or of one longer lesson."""
+    pack: list[Lesson] = []
+    for lesson in lessons:
+        if pack and sum(map(len, pack)) + len(lesson) > tokens:
+            yield pack
+            pack = []
+        pack.append(lesson)
+    if pack:
+        yield pack
+
+
+def logprobs(
+    model: Model, lessons: Sequence[Lesson], taps: Taps | None = None
+) -> Float[Tensor, " n"]:
+    """Log-probabilities of all written tokens under the model, sample after sample."""
+    ids = torch.cat([x.tokens for x in lessons])
+    ends = torch.tensor([0, *map(len, lessons)]).cumsum(0)
+    places = torch.cat([x.written for x in lessons]).nonzero()[:, 0]
+    logits = model(ids[None], cu_seqlens=ends, taps=taps)
+    assert isinstance(logits, Tensor)
+    each = logits[0, places - 1].log_softmax(-1)
+    return each.gather(-1, ids[places, None])[:, 0]
+
+
+def measure(
+    lessons: Sequence[Lesson], now: Float[Tensor, " n"], version: int
+) -> Record:
+    """Parity on tokens of this version, staleness, and how far the policy has moved.
+
+    "kl" estimates the divergence of the weights that sampled from those that learn,
+    over all tokens.
+    """
+    then = torch.cat([x.then[x.written] for x in lessons])
+    versions = torch.cat([x.versions[x.written] for x in lessons])
+    same = versions == version
+    age = (version - versions).double()
+    return {
+        "parity": rl.parity(now[same], then[same]) | {"tokens": int(same.sum())},
+        "staleness": {"mean": float(age.mean()), "max": int(age.max())},
+        "kl": rl.parity(now, then)["kl"],
+    }
+
+
+def _waves(
+    pool: ThreadPoolExecutor, work: Any, packs: Sequence[Any]
+) -> Iterator[Found]:
+    """Results in their order, no more of them at a time than there are workers."""
+    wave = pool._max_workers
+    for start in range(0, len(packs), wave):
+        yield from pool.map(work, packs[start : start + wave])
+
+
+def _sum(total: Tensor | None, found: Tensor | None) -> Tensor | None:
+    if total is None or found is None:
+        return found if total is None else total
+    return total.add_(found)
+
+
+def _joined(records: Sequence[Record]) -> Record:
+    """The first step's record; losses, norms and divergences are means of all."""
+    if not records:
+        return {"learned_tokens": 0}
+    means = {
+        key: sum(r[key] for r in records) / len(records)
+        for key in ("loss", "gradient_norm", "kl")
+    }
+    tokens = sum(r["learned_tokens"] for r in records)
+    return {**records[0], **means, "learned_tokens": tokens}

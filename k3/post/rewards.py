@@ -1,0 +1,58 @@
+"""Rewards of a finished group: scores, or a tournament, held to a budget of tokens."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from k3.post.episode import EnvironmentEpisode
+from k3.post.prompts import task_of
+from k3.post.tournament import Tournament
+from k3.train.rl import Budget
+from k3.train.trajectory import Trajectory
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rewards:
+    """How samples are rewarded.
+
+    `baselines` are tokens that a task took before the run. Samples of tasks in
+    `judged` meet each other in its tournament, whose factor may hold their lengths;
+    other rewards are scores.
+    """
+
+    baselines: Mapping[str, float]
+    budget: Budget | None = None
+    judged: Mapping[str, Tournament] = field(default_factory=dict)
+
+    def of(self, group: Sequence[Trajectory], iteration: int) -> list[float]:
+        """A reward for each sample, from -1 to 1."""
+        task = task_of(group[0].group)
+        lengths = [one.num_written for one in group]
+        if task in self.judged:
+            asked = _question(group[0])
+            answers = [_answer(one) for one in group]
+            tournament = self.judged[task]
+            found = tournament.rewards(asked, answers, lengths, self.baselines[task])
+        else:
+            found = [one.reward or 0.0 for one in group]
+        if self.budget is None:
+            return found
+        return [
+            self.budget.apply(reward, used, self.baselines[task], iteration)
+            for reward, used in zip(found, lengths, strict=True)
+        ]
+
+
+def _question(one: Trajectory) -> str:
+    """What the user asked first."""
+    said = [m["content"] for m in _messages(one) if m["role"] == "user"]
+    return str(said[0]) if said else ""
+
+
+def _answer(one: Trajectory) -> str:
+    """What the last answer said."""
+    said = [m.get("content") for m in _messages(one) if m["role"] == "assistant"]
+    return str(said[-1] or "") if said else ""
+
+
+def _messages(one: Trajectory) -> Sequence[Mapping[str, object]]:
+    return one.episode.messages if isinstance(one.episode, EnvironmentEpisode) else ()

@@ -1,0 +1,179 @@
+"""A run of reinforcement learning: a folder, its model, its loop, its measures."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from k3.checkpoint import load, locate
+from k3.data.tokenizer import Tokenizer
+from k3.errors import CheckpointError
+from k3.model import Model
+from k3.model.mla import MLA
+from k3.post import journal, measure, picture, recover, rl
+from k3.post.engine import EngineSampler, SamplerOptions
+from k3.post.episode import end_id
+from k3.post.journal import Journal
+from k3.post.policy import Policy
+from k3.post.prompts import Prompts
+from k3.post.recipes import RESUMABLE, Recipe
+from k3.post.rewards import Rewards
+from k3.post.rl import Loop, Updated
+from k3.serve.engine import Engine, EngineOptions
+from k3.serve.layout import CacheOptions
+from k3.train import pretrain, report, sft, snapshot, workers
+from k3.train.balance import Balance
+from k3.train.masters import Masters
+from k3.train.writer import Writer
+
+BASELINE = 32
+"""Samples a task whose mean length budgets are relative to."""
+
+Opened = Callable[[Model], Updated]
+"""What samples for a run: given its model, whose weights change in place."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """What a run did: held-out success at temperature 1 before and after, by task."""
+
+    directory: str
+    iteration: int
+    seconds: float
+    sampled_tokens: int
+    learned_tokens: int
+    before: dict[str, dict[str, Any]]
+    after: dict[str, dict[str, Any]]
+
+
+def run(
+    recipe: Recipe,
+    base: str | Path,
+    out: str | Path,
+    *,
+    sampler: Opened | None = None,
+    resume: bool = False,
+    quiet: bool = False,
+) -> Result:
+    """Train the checkpoint `base` by a recipe into the folder `out`.
+
+    `sampler` opens what samples instead of an engine in this process. The folder holds
+    the checkpoint, metrics.jsonl, curves, every finished sample and the last snapshots.
+    Raises: RequestError, CheckpointError.
+    """
+    folder, directory = locate.locate(base), Path(out)
+    tokenizer = Tokenizer.load(folder)
+    model = load.load(folder, dtype=torch.float32, experts="dequantized")
+    facts: dict[str, Any] = {
+        "recipe": recipe.to_dict(),
+        "base": model.weight_version,
+    }
+    known = _open(directory, facts, resume=resume)
+    policy = prepared(model, recipe)
+    opened = sampler or (lambda made: local(made, recipe, tokenizer))
+    sampling = opened(model)
+    facts |= _begun(directory, facts, known, (sampling, recipe, tokenizer, quiet))
+    prompts = Prompts(recipe, tokenizer)
+    at = _train(policy, sampling, prompts, facts, (directory, quiet))
+    sft.write(model, folder, directory, None)
+    picture.draw(directory)
+    with report.stage("success after", quiet=quiet):
+        after = _success(sampling, recipe, tokenizer)
+    told = {key: value for key, value in at.facts().items() if key != "step"}
+    return Result(directory=str(directory), before=facts["before"], after=after, **told)
+
+
+def _train(
+    policy: Policy,
+    sampler: Updated,
+    prompts: Prompts,
+    facts: dict[str, Any],
+    place: tuple[Path, bool],
+) -> rl.At:
+    """Iterate from the newest snapshot to the recipe's end."""
+    recipe, (directory, quiet) = prompts.recipe, place
+    rewards = Rewards(baselines=facts["baselines"], budget=recipe.budget)
+    with (
+        Journal(directory / journal.FILE_NAME) as log,
+        Writer(directory, recipe.keep) as writer,
+        workers.pool(recipe.workers) as pool,
+        report.reporter(directory, quiet=quiet, say=picture.line) as tell,
+    ):
+        loop = Loop.of(recipe, policy, sampler, prompts, (rewards, log))
+        recover.restore(loop, prompts, directory)
+        rl.steps(loop, pool, writer, facts, tell)
+    return loop.at
+
+
+def prepared(model: Model, recipe: Recipe) -> Policy:
+    """The optimizer and balance of a recipe over a model."""
+    for module in model.modules():
+        if isinstance(module, MLA):
+            module.wide_output = True
+    masters = Masters(
+        model,
+        betas=(recipe.beta1, recipe.beta2),
+        weight_decay=recipe.weight_decay,
+        optimizer=recipe.optimizer,
+        adamw_rate=recipe.adamw_rate,
+    )
+    rule = "quantile" if recipe.move_biases else "none"
+    return Policy(model, masters, Balance(model, rule), recipe.update)
+
+
+def local(model: Model, recipe: Recipe, tokenizer: Tokenizer) -> EngineSampler:
+    """An engine in this process; samples of a prompt share what they begin with."""
+    cache = CacheOptions(hash_tokens=32, block_tokens=64, chunk_tokens=512)
+    engine = Engine(model, EngineOptions(cache=cache), tokenizer=tokenizer)
+    ends = (end_id(tokenizer),)
+    return EngineSampler(engine, SamplerOptions(stop_ids=ends, seed=recipe.seed))
+
+
+def _begun(
+    directory: Path,
+    facts: dict[str, Any],
+    known: dict[str, Any],
+    parts: tuple[Updated, Recipe, Tokenizer, bool],
+) -> dict[str, Any]:
+    """What is measured before the first update, once a run; then the first snapshot."""
+    if known:
+        return {key: known[key] for key in ("before", "baselines")}
+    sampler, recipe, tokenizer, quiet = parts
+    lengths: dict[str, float] = {}
+    with report.stage("success before", quiet=quiet):
+        if recipe.budget is not None:
+            lengths = measure.baseline(sampler, recipe, tokenizer, BASELINE)
+        before = _success(sampler, recipe, tokenizer)
+    found = {"before": before, "baselines": lengths}
+    snapshot.write(directory, {}, facts | found | rl.At().facts())
+    return found
+
+
+def _success(
+    sampler: Updated, recipe: Recipe, tokenizer: Tokenizer
+) -> dict[str, dict[str, Any]]:
+    if not recipe.heldout:
+        return {}
+    found = measure.heldout(sampler, recipe, tokenizer, recipe.heldout)
+    return {task: success.to_dict() for task, success in found.items()}
+
+
+def _open(directory: Path, facts: dict[str, Any], *, resume: bool) -> dict[str, Any]:
+    """What is known of a run that goes on; nothing of one that begins."""
+    if not resume:
+        return pretrain.open_fresh(directory)
+    known = snapshot.read(directory)[1]
+    old, new = known.get("recipe") or {}, facts["recipe"]
+    new = json.loads(json.dumps(new))
+    wrong = [] if known.get("base") == facts["base"] else ["base"]
+    wrong += [k for k, v in new.items() if k not in RESUMABLE and old.get(k) != v]
+    if wrong:
+        raise CheckpointError(
+            f"a resumed run must be the one that began in {directory}: other "
+            f"{', '.join(wrong)}; give what it began with"
+        )
+    report.keep_until(directory / report.FILE_NAME, int(known["step"]))
+    return known
