@@ -65,6 +65,8 @@ def baseline(
 
 def wilson(right: float, count: int) -> tuple[float, float]:
     """The 95 % interval of a share of `count`. Source: Wilson 1927."""
+    if not count:
+        return 0.0, 1.0
     z, n = Z95, count
     share = right / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
@@ -95,5 +97,5 @@ def success(played: Sequence[Trajectory]) -> Success:
     """The share of samples whose reward is 1."""
     count, right = len(played), sum(one.reward == 1.0 for one in played)
     low, high = wilson(right, count)
-    tokens = sum(one.num_written for one in played) / count
-    return Success(count=count, rate=right / count, low=low, high=high, tokens=tokens)
+    n, written = max(1, count), sum(one.num_written for one in played)
+    return Success(count=count, rate=right / n, low=low, high=high, tokens=written / n)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from k3.post.episode import EnvironmentEpisode
 from k3.post.prompts import task_of
 from k3.post.tournament import Tournament
 from k3.train.rl import Budget
@@ -55,4 +54,5 @@ def _answer(one: Trajectory) -> str:
 
 
 def _messages(one: Trajectory) -> Sequence[Mapping[str, object]]:
-    return one.episode.messages if isinstance(one.episode, EnvironmentEpisode) else ()
+    found: Sequence[Mapping[str, object]] = getattr(one.episode, "messages", ())
+    return found
