@@ -18,15 +18,22 @@ from k3.model.draft import Draft, features
 from k3.train import schedule
 
 Record = dict[str, float | int]
+Rates = list[float]
+METRICS = "metrics.jsonl"
 Rows = Callable[[int], Sequence[Row]]
 """The rows of a step, a function of its number alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DraftOptions:
-    """How a draft is trained; the temperature of both laws is 1."""
+    """How a draft is trained; the temperature of both laws is 1.
+
+    A step reads `batch` rows of `tokens` tokens.
+    """
 
     steps: int = 300
+    batch: int = 2
+    tokens: int = 512
     learning_rate: float = 2e-3
     warmup: float = 0.02
     decay: float = 0.5
@@ -36,11 +43,10 @@ class DraftOptions:
 
     def __post_init__(self) -> None:
         """Refuse what cannot start."""
-        for name in ("steps", "log_steps"):
-            if getattr(self, name) < 1:
-                raise RequestError(
-                    f"{name} must be at least 1: got {getattr(self, name)}"
-                )
+        for name in ("steps", "log_steps", "batch", "tokens"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise RequestError(f"{name} must be at least 1: got {value}")
         if not 0 < self.learning_rate < 1:
             raise RequestError(
                 f"learning_rate must be above 0 and below 1: got {self.learning_rate}"
@@ -130,9 +136,13 @@ def run(
 ) -> list[Record]:
     """Train a draft by AdamW; the target stays as it is. Returns the records.
 
-    With `out` the folder gets metrics.jsonl and, at the end, the draft.
+    With `out` the folder gets metrics.jsonl as it comes and, at the end, the draft:
+    what was cut short is no draft.
     Raises: RequestError when the loss stops being finite.
     """
+    if out is not None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        (Path(out) / METRICS).write_text("")
     draft.train().requires_grad_(True)
     own = [p for p in draft.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(own, lr=0.0, betas=(0.9, 0.95), weight_decay=0.0)
@@ -147,13 +157,32 @@ def run(
         record["seconds"] = time.monotonic() - began
         if (step + 1) % options.log_steps == 0 or step + 1 == options.steps:
             records.append(record)
+            _note(record, out)
             report(record)
     draft.requires_grad_(False).eval()
     if out is not None:
         folder.save(draft, out)
-        lines = "".join(json.dumps(record) + "\n" for record in records)
-        (Path(out) / "metrics.jsonl").write_text(lines)
     return records
+
+
+def _note(record: Record, out: str | Path | None) -> None:
+    if out is not None:
+        with (Path(out) / METRICS).open("a") as metrics:
+            metrics.write(json.dumps(record) + "\n")
+
+
+@torch.no_grad()
+def measure(target: Model, draft: Draft, rows: Sequence[Row]) -> tuple[float, Rates]:
+    """Loss a position of the unroll in nats, and the overlap at each, of rows."""
+    steps = draft.config.num_speculative_steps
+    found = [overlap(target, draft, row, steps) for row in rows]
+    loss = torch.stack([one.loss for one in found]).mean()
+    return float(loss) / steps, _mean(found)
+
+
+def _mean(found: Sequence[Overlap]) -> Rates:
+    rates: Rates = torch.tensor([one.rates for one in found]).mean(0).tolist()
+    return rates
 
 
 def _step(
@@ -176,7 +205,6 @@ def _step(
     loss.backward()
     torch.nn.utils.clip_grad_norm_(draft.parameters(), clip)
     optimizer.step()
-    rates = torch.tensor([one.rates for one in found]).mean(0).tolist()
     record = {"loss": float(loss.detach()) / steps}
-    record |= {f"overlap_{j + 1}": rate for j, rate in enumerate(rates)}
+    record |= {f"overlap_{j + 1}": rate for j, rate in enumerate(_mean(found))}
     return record | {"apart": sum(one.apart for one in found)}
