@@ -11,7 +11,7 @@ from k3 import errors
 from k3.config import K3Config
 from k3.model import init, requests
 from k3.model.decode_state import DecodeState, whole
-from k3.model.decode_step import Plan, Plans
+from k3.model.decode_step import Plans
 from k3.model.decoder import LanguageModel
 from k3.model.kda import KDA
 from k3.model.mla import MLA
@@ -120,10 +120,16 @@ class Model(nn.Module):
         [B T D], and what each router chose, `layers.N.block_sparse_moe.index` and
         `.weights` [B*T k].
         """
-        plan = self._prepared(ids, state)
+        known = self._plans.know(ids, state)
+        if known:
+            state.check(ids.shape[0], self.weight_version)
+        else:
+            ids = requests.token_ids(ids, self.config.text.vocab_size, self.device)
+            self._check_state(state, ids.shape[0])
+        plan = self._plans.take(self, ids, state, known)
         if plan is None:
             return self._whole(ids, state, taps)
-        logits = plan.run(ids, state, taps)
+        logits = plan.run(ids, state, taps, known)
         return logits, state.advance((ids.shape[1],) * state.batch, packed=False)
 
     def _whole(
@@ -136,15 +142,6 @@ class Model(nn.Module):
         out = self(ids, state=state, taps=found)
         taps.update(in_step(found))
         return out
-
-    def _prepared(self, ids: Tensor, state: DecodeState) -> Plan | None:
-        """Check a step as forward does; return the plan if one native call runs it."""
-        ids = requests.token_ids(ids, self.config.text.vocab_size, self.device)
-        if isinstance(state, DecodeState) and self._plans.knows(state):
-            state.check(ids.shape[0], self.weight_version)
-        else:
-            self._check_state(state, ids.shape[0])
-        return self._plans.take(self, ids, state)
 
     def encode_images(
         self, pixel_values: Float[Tensor, "N 3 P P"], grids: Int[Tensor, "n 3"]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from k3.kernels import choose, moe
-from k3.kernels.native import fetch
+from k3.kernels.native import fetch, marks
 from k3.model.decoder import LanguageModel, Layer
 from k3.model.experts import Experts
 from k3.model.kda import KDA, Conv1d, HeadNorm
@@ -50,15 +50,26 @@ class Watched:
         self.plain = self.plain and not any(self._hooks) and all(map(_known, parts))
         seen = [*self._dicts, *self._hooks] if self.plain else []
         self._objects = fetch.Objects(seen, self.weights if self.plain else [])
+        self._mark()
 
     def unchanged(self) -> bool:
         """Whether all is as it was: nothing replaced, moved or hooked."""
+        if self._marks.stand():
+            return True
         self._objects.fetch()
-        return (
+        same = (
             all(map(operator.is_, self._now(), self._values))
             and list(map(Tensor.data_ptr, self.weights)) == self._at
             and not any(self._hooks)
         )
+        if same:
+            self._mark()
+        return same
+
+    def _mark(self) -> None:
+        """Remember how all that matters looks now."""
+        seen = [*self._dicts, *self._hooks] if self.plain else []
+        self._marks = marks.Marks(seen, self.weights if self.plain else [])
 
     def _now(self) -> list[Any]:
         return list(map(dict.get, self._dicts, self._names))

@@ -4,6 +4,7 @@
 #include "decode.h"
 
 #include <cmath>
+#include <initializer_list>
 #include <vector>
 
 #include "api.h"
@@ -128,8 +129,15 @@ void norm_rows(Pass& pass, const float* x, const void* weight, float* out) {
 }
 
 template <class T>
+void fetch_rows(int64_t D, std::initializer_list<const void*> rows) {
+    for (const void* row : rows) fetch(static_cast<const typename T::value*>(row), D);
+}
+
+template <class T>
 void run_layer(Pass& pass, Depth<T>& depth, const Layer& layer, const Carried& carried,
                float* h, float* y) {
+    fetch_rows<T>(pass.z.D,
+                  {layer.attn_res_norm, layer.attn_res_proj, layer.input_norm});
     depth.retrieve(layer.attn_res_norm, layer.attn_res_proj, h);
     if (layer.starts_block) depth.commit();
     norm_rows<T>(pass, h, layer.input_norm, h);
@@ -137,6 +145,8 @@ void run_layer(Pass& pass, Depth<T>& depth, const Layer& layer, const Carried& c
     if (layer.is_mla) mla_layer<T>(pass, layer, carried, h, y);
     else kda_layer<T>(pass, layer, carried, h, y);
     pass.scratch.back(mark);
+    fetch_rows<T>(pass.z.D,
+                  {layer.mlp_res_norm, layer.mlp_res_proj, layer.post_norm});
     depth.add(y);
     depth.retrieve(layer.mlp_res_norm, layer.mlp_res_proj, h);
     norm_rows<T>(pass, h, layer.post_norm, h);
@@ -162,10 +172,33 @@ int64_t room(const Sizes& z, const Run& run) {
     return (B * (kda + mla + moe + wide + depth + 8 * z.D) + 65536) * 4;
 }
 
+// Where each KDA layer is to leave its memory and window.
+template <class T>
+void place(const Model& model, const Run& run) {
+    const Sizes& z = *model.sizes;
+    const int64_t H = z.kda_heads, C = H * (2 * z.K + z.V);
+    float* state = run.states;
+    auto* window = static_cast<typename T::value*>(run.windows);
+    for (int64_t i = 0; i < z.layers; ++i) {
+        if (model.layers[i].is_mla) continue;
+        run.carried[i].state_out = state;
+        run.carried[i].window_out = window;
+        state += run.batch * H * z.V * z.K;
+        window += run.batch * z.past * C;
+    }
+}
+
+bool known(const Sizes& z, const Run& run) {
+    for (int64_t i = 0; i < run.batch * run.tokens; ++i)
+        if (run.ids[i] < 0 || run.ids[i] >= z.vocab) return false;
+    return true;
+}
+
 template <class T>
 void step(const Model& model, const Run& run) {
     using V = typename T::value;
     const Sizes& z = *model.sizes;
+    place<T>(model, run);
     static thread_local Scratch scratch;
     int64_t widest = 0;
     for (int64_t i = 0; i < z.layers; ++i)
@@ -191,6 +224,10 @@ void step(const Model& model, const Run& run) {
     auto* x = packed_rows<T>(scratch, h, D, B, D);
     Job head = dense<T>(model.head, z.vocab, D, x, B, run.logits, z.vocab);
     run_jobs<T>(&head, 1, run.threads);
+    for (int64_t i = 0; i < z.layers; ++i) {
+        run.carried[i].state_in = run.carried[i].state_out;
+        run.carried[i].window_in = run.carried[i].window_out;
+    }
 }
 
 }  // namespace
@@ -204,9 +241,11 @@ K3_FOR(Bf16)
 }  // namespace k3
 
 // The next tokens of every sequence: logits [rows vocab] and the carried state.
-K3_API void k3_decode_step(const void* model, const void* run, int64_t is_bf16) {
+K3_API void k3_decode_step(const void* model, void* run, int64_t is_bf16) {
     auto& m = *static_cast<const k3::Model*>(model);
-    auto& r = *static_cast<const k3::Run*>(run);
+    auto& r = *static_cast<k3::Run*>(run);
+    r.refused = !k3::known(*m.sizes, r);
+    if (r.refused) return;
     if (is_bf16) k3::step<k3::Bf16>(m, r);
     else k3::step<k3::Fp32>(m, r);
 }

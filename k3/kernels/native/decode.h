@@ -40,7 +40,8 @@ struct Layer {
 };
 
 // What a layer carries for B sequences: KDA's memory [B H V K] and window [B past C],
-// read from `in` and written to `out`; or latent rows, sequence b at rows + b * stride.
+// read from `in` and written to `out`, which the next step reads; or latent rows,
+// sequence b at rows + b * stride.
 struct Carried {
     const float* state_in;
     float* state_out;
@@ -64,7 +65,10 @@ struct Run {
     int64_t batch, tokens, threads;
     const int64_t* ids;  // [batch tokens]
     const int64_t* lens;  // tokens behind each sequence
-    const Carried* carried;
+    Carried* carried;
+    // Where KDA layers, one after the other, leave their memories and windows.
+    float* states;
+    void* windows;
     float* logits;
     // What each layer leaves to whoever asked, or null: the running sum behind it
     // [layers rows D] in the trunk's dtype, and the experts of each row and their
@@ -72,6 +76,7 @@ struct Run {
     void* sums;
     int64_t* index;
     float* weights;
+    int64_t refused;  // set to 1, with nothing else done, where an id is no token
 };
 
 // One pass of the step: the sizes, what runs, and its memory.

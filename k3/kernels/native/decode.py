@@ -73,11 +73,16 @@ class Run(ctypes.Structure):
 
     _fields_ = [
         *_fields(WHOLE, "batch tokens threads"),
-        *_fields(POINTER, "ids lens carried logits sums index weights"),
+        *_fields(POINTER, "ids lens carried states windows logits"),
+        *_fields(POINTER, "sums index weights"),
+        ("refused", WHOLE),
     ]
 
 
 def step(model: Model, run: Run, is_bf16: bool) -> None:
-    """Run the next tokens of every sequence: `run.logits` and the carried state."""
+    """Run the next tokens of every sequence: `run.logits` and the carried state.
+
+    Sets `run.refused`, and does nothing else, where an id is no token of the model.
+    """
     call = library.function("k3_decode_step", "ppi")
     call(ctypes.addressof(model), ctypes.addressof(run), is_bf16)

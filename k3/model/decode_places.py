@@ -1,0 +1,155 @@
+"""Where the tensors of a state lie, as the native step reads and leaves them."""
+
+import ctypes
+import threading
+import weakref
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from k3.kernels import choose
+from k3.kernels.native import decode, pages
+from k3.model.cache import KDACache, MLACache
+from k3.model.decode_state import Cache, DecodeState
+from k3.model.inputs import Inputs
+
+
+@dataclass(slots=True)
+class Left:
+    """What a run leaves of every KDA layer: memories, windows, inputs if they are kept.
+
+    `held` is what the kernel reads meanwhile.
+    """
+
+    states: tuple[Tensor, ...]
+    windows: tuple[Tensor, ...]
+    kept: list[Inputs] = field(default_factory=list)
+    held: list[Tensor] = field(default_factory=list)
+
+
+class Places(threading.local):
+    """The addresses of a state's tensors; those of the last run's are known already.
+
+    `run` is what the kernel is handed: each thread has its own.
+    """
+
+    def __init__(
+        self, sizes: decode.Sizes, kinds: list[bool], trunk: torch.dtype
+    ) -> None:
+        self.array = (decode.Carried * len(kinds))()
+        self.run = decode.Run(carried=ctypes.addressof(self.array))
+        self._kda, self._trunk = kinds.count(False), trunk
+        heads, K, V = sizes.kda_heads, sizes.K, sizes.V
+        self._state = heads, V, K
+        self._window = sizes.past, heads * (2 * K + V)
+        self._made: list[weakref.ref[Tensor]] = []
+        self._room, self._stays = 0, False
+
+    def know(self, state: DecodeState) -> bool:
+        """Whether the tensors of a state are those that the last run left."""
+        now = [x for cache in state.caches for x in _tensors(cache)]
+        made = [ref() for ref in self._made]
+        known = len(now) == len(made) and all(
+            a is b for a, b in zip(now, made, strict=True)
+        )
+        return known and all(
+            cache.lens == state.lens
+            for cache in state.caches
+            if type(cache) is MLACache
+        )
+
+    def stay(self, state: DecodeState, tokens: int) -> bool:
+        """Whether a known state's next run finds all addresses where they are."""
+        fits = max(state.lens) + tokens <= self._room
+        return fits and self._stays and not state.keep_inputs
+
+    def room(self, batch: int) -> Left:
+        """Room for what a run leaves; unbound, so that one call makes all layers'."""
+        first = self._kda, batch
+        states = torch.empty(*first, *self._state, dtype=torch.float32)
+        windows = torch.empty(*first, *self._window, dtype=self._trunk)
+        run = self.run
+        run.states, run.windows = states.data_ptr(), windows.data_ptr()
+        return Left(states.unbind(), windows.unbind())
+
+    def enter(self, caches: list[Cache], tokens: int, left: Left) -> None:
+        """Tell the kernel where these caches lie, and where inputs are kept."""
+        self._room, self._stays = 2**62, True
+        for place, cache in zip(self.array, caches, strict=True):
+            if isinstance(cache, MLACache):
+                _enter_rows(place, cache, max(cache.lens) + tokens)
+                self._room = min(self._room, cache.rows.shape[1])
+                continue
+            before = cache.state.contiguous(), cache.window.contiguous()
+            left.held += before
+            place.state_in, place.window_in = (x.data_ptr() for x in before)
+            self._keep(place, cache, tokens, left)
+
+    def settle(self, caches: list[Cache], lens: tuple[int, ...], left: Left) -> None:
+        """Let caches hold what the kernel has left, after so many tokens."""
+        new = zip(left.states, left.windows, strict=True)
+        kept = iter(left.kept)
+        for cache in caches:
+            if isinstance(cache, MLACache):
+                cache.lens = lens
+                continue
+            if cache.keep:
+                cache._keep(next(kept))
+            elif cache.counts:
+                cache.forget()
+            cache.state, cache.window = next(new)
+        self._made = [weakref.ref(x) for cache in caches for x in _tensors(cache)]
+
+    def _keep(
+        self, place: decode.Carried, cache: KDACache, tokens: int, left: Left
+    ) -> None:
+        names = [f"kept_{name}" for name in ("raw", "k", "v", "g", "beta")]
+        if not cache.keep:
+            for name in names:
+                setattr(place, name, None)
+            return
+        new = _inputs(cache, tokens)
+        for name, x in zip(names, new.tensors(), strict=True):
+            setattr(place, name, x.data_ptr())
+        left.kept.append(new)
+        self._stays = False
+
+
+def usable(cache: Cache) -> bool:
+    """Whether a cache lies in memory as the kernel reads it."""
+    if isinstance(cache, MLACache):
+        x = cache.rows
+        fits = cache.table is None and x.stride()[1:] == (x.shape[2], 1)
+        return fits and type(x) in choose.PLAIN and not x.requires_grad
+    both = cache.state, cache.window
+    return all(type(x) in choose.PLAIN and not x.requires_grad for x in both)
+
+
+def _tensors(cache: Cache) -> tuple[Tensor, ...]:
+    if type(cache) is MLACache:
+        return (cache.rows,)
+    assert isinstance(cache, KDACache)
+    return cache.state, cache.window
+
+
+def _enter_rows(place: decode.Carried, cache: MLACache, tokens: int) -> None:
+    """Rows with room for so many tokens."""
+    had = cache.rows
+    cache._reserve(tokens)
+    if cache.rows is not had:
+        pages.enlarge([cache.rows])
+    place.rows, place.stride = cache.rows.data_ptr(), cache.rows.stride(0)
+
+
+def _inputs(cache: KDACache, T: int) -> Inputs:
+    """Room for the inputs of T tokens."""
+    B, H, V, K = cache.state.shape
+    wide = torch.float32
+    return Inputs(
+        raw=cache.window.new_empty(B, T, cache.window.shape[2]),
+        k=torch.empty(B, T, H, K, dtype=wide),
+        v=torch.empty(B, T, H, V, dtype=wide),
+        g=torch.empty(B, T, H, K, dtype=wide),
+        beta=torch.empty(B, T, H, dtype=wide),
+    )
