@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -103,13 +104,10 @@ def evaluate(
     given = settings.parse(set_ or [])
     settings.refuse_unknown(given, KEYS)
     loading.check(dtype, device, experts)
-    subject = _subject(model, dtype, device, experts)
-    try:
+    with closing(_subject(model, dtype, device, experts)) as subject:
         price = _price(prices, priced_as or subject.name)
         wish = measuring.Wish(count=count, given=given, out=out, price=price)
         return _run(names, subject, wish, at_least, as_json=json)
-    finally:
-        subject.close()
 
 
 def _names(model: str, tasks: Sequence[str] | None) -> list[str]:

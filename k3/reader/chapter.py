@@ -12,7 +12,9 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from k3.errors import ConfigError
+from k3.reader import reported
 
+_KINDS = ("chapter", "claim", "reported")
 _LISTS = ("code", "runs", "theorems")
 
 
@@ -40,6 +42,13 @@ class Prose:
     """Markdown between claims."""
 
     text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reported:
+    """A table of `k3.reader.reported` by its name; it is shown as prose."""
+
+    table: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +101,9 @@ def parse(file: str, text: str) -> Chapter:
             head = _table(where, body)
         elif kind == "claim":
             parts.append(_made(Claim, where, _claim(where, body)))
+        elif kind == "reported":
+            named = _made(Reported, where, _table(where, body))
+            parts.append(Prose(text=reported.markdown(named.table)))
         elif body.strip():
             parts.append(Prose(text=body))
     slug = re.sub(r"^\d+-", "", file.removesuffix(".md"))
@@ -100,10 +112,10 @@ def parse(file: str, text: str) -> Chapter:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str, int]]:
-    """(chapter, claim or prose; body; line) in order."""
+    """(chapter, claim, reported or prose; body; line) in order."""
     lines, start = text.splitlines(keepends=True), 0
     for token in MarkdownIt("commonmark").parse(text):
-        if token.type == "fence" and token.info.strip() in ("chapter", "claim"):
+        if token.type == "fence" and token.info.strip() in _KINDS:
             assert token.map is not None
             first, last = token.map
             yield "prose", "".join(lines[start:first]), start + 1
