@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from k3.cli import options, output, settings
+from k3.errors import RequestError
 
 if TYPE_CHECKING:
     from k3.post.run import Result
@@ -26,6 +27,15 @@ Out = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with the run that is in the folder.")
 ]
+Server = Annotated[
+    str, typer.Option(metavar="URL", help="Sample there, not in this process.")
+]
+Push = Annotated[
+    str,
+    typer.Option(
+        metavar="COMMAND", help="Makes that server load the weights in {folder}."
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -39,6 +49,8 @@ def rl(
     model: options.Model = "tiny",
     *,
     out: Out = "runs/rl",
+    server: Server = "",
+    push: Push = "",
     resume: Resume = False,
     values: Set = None,
     json: options.Json = False,
@@ -54,7 +66,10 @@ def rl(
     from k3.post import recipes, run
 
     chosen = recipes.named(recipe).set(settings.parse(values or []))
-    result = run.run(chosen, model, out, resume=resume, quiet=json)
+    if push and not server:
+        raise RequestError("--push needs --server: got no URL; name the server")
+    there = (server, push) if server else None
+    result = run.run(chosen, model, out, server=there, resume=resume, quiet=json)
     if json:
         output.json_value(dataclasses.asdict(result))
     else:

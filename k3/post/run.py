@@ -1,7 +1,6 @@
 """A run of reinforcement learning: a folder, its model, its loop, its measures."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from k3.data.tokenizer import Tokenizer
 from k3.errors import CheckpointError
 from k3.model import Model
 from k3.model.mla import MLA
-from k3.post import journal, measure, picture, recover, rl
+from k3.post import journal, measure, picture, recover, rl, served
 from k3.post.engine import EngineSampler, SamplerOptions
 from k3.post.episode import end_id
 from k3.post.journal import Journal
@@ -31,9 +30,6 @@ from k3.train.writer import Writer
 
 BASELINE = 32
 """Samples a task whose mean length budgets are relative to."""
-
-Opened = Callable[[Model], Updated]
-"""What samples for a run: given its model, whose weights change in place."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,14 +50,15 @@ def run(
     base: str | Path,
     out: str | Path,
     *,
-    sampler: Opened | None = None,
+    server: tuple[str, str] | None = None,
     resume: bool = False,
     quiet: bool = False,
 ) -> Result:
     """Train the checkpoint `base` by a recipe into the folder `out`.
 
-    `sampler` opens what samples instead of an engine in this process. The folder holds
-    the checkpoint, metrics.jsonl, curves, every finished sample and the last snapshots.
+    `server` is a URL, and the command that pushes weights to it (k3.post.served); else
+    an engine of this process samples. The folder holds the checkpoint, metrics.jsonl,
+    curves, every finished sample and the last snapshots.
     Raises: RequestError, CheckpointError.
     """
     folder, directory = locate.locate(base), Path(out)
@@ -73,8 +70,9 @@ def run(
     }
     known = _open(directory, facts, resume=resume)
     policy = prepared(model, recipe)
-    opened = sampler or (lambda made: local(made, recipe, tokenizer))
-    sampling = opened(model)
+    sampling: Updated = local(model, recipe, tokenizer)
+    if server is not None:
+        sampling = served.opened(*server, directory, recipe, tokenizer)(model)
     facts |= _begun(directory, facts, known, (sampling, recipe, tokenizer, quiet))
     prompts = Prompts(recipe, tokenizer)
     at = _train(policy, sampling, prompts, facts, (directory, quiet))
