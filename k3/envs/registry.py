@@ -16,7 +16,15 @@ from k3.envs.harness import Harnessed, Task
 from k3.envs.local import LocalBackend
 from k3.envs.sandbox import Backend
 from k3.envs.store import Store
-from k3.envs.tasks import arithmetic, code, inheritance, research, retrieval, table
+from k3.envs.tasks import (
+    arithmetic,
+    code,
+    inheritance,
+    research,
+    retrieval,
+    table,
+    visual,
+)
 from k3.errors import RequestError
 
 Maker = Callable[[Split, int], Environment]
@@ -38,7 +46,7 @@ TASKS: dict[str, Posed] = {
     "retrieval": retrieval.make,
     "table": table.make,
 }
-BOXED_TASKS: dict[str, BoxedPosed] = {"code": code.make}
+BOXED_TASKS: dict[str, BoxedPosed] = {"code": code.make, "visual": visual.make}
 
 HARNESS = "assistant"
 """What a task is played under where none is named."""
