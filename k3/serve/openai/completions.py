@@ -17,7 +17,7 @@ from k3.serve.request import Request
 
 FIELDS = (
     *("model", "prompt", *sampling.FIELDS, "echo", "logprobs", "best_of"),
-    *("stream", "stream_options", "cache_salt"),
+    *("stream", "stream_options", "cache_salt", "return_token_ids"),
 )
 # What OpenAI takes when nothing is said.
 DEFAULT_TOKENS = 16
@@ -50,6 +50,8 @@ def prepare(
             n=_samples(service, fields),
             salt=chat.salted(fields, tenant),
             prompt_logprobs=logprobs if echo else None,
+            # Ids may be what a model wrote, whatever that was; a text has none of them.
+            spoken=True,
         )
         for place, tokens in enumerate(read_prompts(service, fields.get("prompt")))
     ]
@@ -59,6 +61,7 @@ def prepare(
         Identity(id=name, model=model, fingerprint=service.options.fingerprint),
         echo=echo,
         logprobs=logprobs is not None,
+        token_ids=fields.flag("return_token_ids", False),
         include_usage=chat.include_usage(fields),
     )
 

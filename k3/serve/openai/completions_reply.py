@@ -56,7 +56,7 @@ class Sample:
         self._request, self._tokenizer, self._echo = request, tokenizer, echo
         self.logprobs = Logprobs(tokenizer)
         self.text, self.finish = "", ""
-        self.num_tokens = 0
+        self.ids: list[int] = []
         self._began = False
 
     def take(self, output: Output) -> str:
@@ -64,7 +64,7 @@ class Sample:
         text = "" if self._began else self._prompt(output)
         self._began = True
         for token in output.tokens:
-            self.num_tokens += 1
+            self.ids.append(token.id)
             text += token.text
             self.logprobs.add(token.id, Choice(token.logprob, token.alternatives))
         self.text += text
@@ -93,10 +93,12 @@ class CompletionsReply:
         *,
         echo: bool,
         logprobs: bool,
+        token_ids: bool,
         include_usage: bool,
     ) -> None:
         self.requests, self.identity = requests, identity
         self._logprobs, self._include_usage = logprobs, include_usage
+        self._token_ids = token_ids
         self._samples = [
             [Sample(request, tokenizer, echo=echo) for _ in range(request.n)]
             for request in requests
@@ -122,7 +124,7 @@ class CompletionsReply:
             "text": text,
             "logprobs": sample.logprobs.news() if self._logprobs else None,
             "finish_reason": output.finish or None,
-        }
+        } | self._ids([token.id for token in output.tokens])
         body = self.identity.body(KIND, [choice])
         return [body | ({"usage": None} if self._include_usage else {})]
 
@@ -142,11 +144,16 @@ class CompletionsReply:
                 "logprobs": sample.logprobs.body if self._logprobs else None,
                 "finish_reason": sample.finish or None,
             }
+            | self._ids(sample.ids)
             for index, sample in enumerate(samples)
         ]
         return self.identity.body(KIND, choices) | {"usage": self.usage()}
 
+    def _ids(self, ids: list[int]) -> dict[str, Any]:
+        """The ids that go with a choice, if they were asked for."""
+        return {"token_ids": ids} if self._token_ids else {}
+
     def usage(self) -> dict[str, Any]:
         """Tokens of all samples; each prompt counts once."""
         samples = [sample for row in self._samples for sample in row]
-        return self._usage.body(sum(sample.num_tokens for sample in samples))
+        return self._usage.body(sum(len(sample.ids) for sample in samples))

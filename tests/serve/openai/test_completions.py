@@ -78,3 +78,18 @@ def test_minus_infinity_is_a_number_that_json_has(client, worker, monkeypatch):
 
     assert reply.finite(float("-inf")) == -9999.0
     assert reply.finite(-0.5) == -0.5
+
+
+def test_ids_are_told_where_they_are_asked_for(client, worker):
+    """As vLLM tells them: what was written, chunk by chunk, the end included."""
+    worker.says = "cd"
+    (choice,) = client.complete("ab", return_token_ids=True)["choices"]
+    assert choice["token_ids"] == [99, 100]
+    chunks = client.complete([97, 98], return_token_ids=True, logprobs=1, stream=True)
+    told = [c["choices"][0] for c in chunks if c["choices"]]
+    assert [i for c in told for i in c["token_ids"]] == [99, 100]
+    assert all(
+        len(c["token_ids"]) == len(c["logprobs"]["token_logprobs"]) for c in told
+    )
+    assert "token_ids" not in client.complete("ab")["choices"][0]
+    assert client.complete("ab", return_token_ids=1, status=400)["error"]
