@@ -75,7 +75,7 @@ class _Combine(torch.autograd.Function):
             torch.mm(dup[here].T, rows[here], out=dw3[e])
             torch.mm(dgate[here], w1[e], out=drows[here])
             drows[here].addmm_(dup[here], w3[e])
-        dz = torch.zeros(chosen[0], rows.shape[1])
+        dz = torch.zeros(chosen[0], rows.shape[1], dtype=torch.float32)
         dz = dz.index_add_(0, token, drows.float()).to(rows.dtype)
         return dz, dweights.view(chosen), dw1, dw2, dw3, None, None, None
 

@@ -121,3 +121,18 @@ def test_gradients_of_no_rows_are_zero():
     grads = torch.autograd.grad(y.sum(), list(dense.values()))
     assert y.shape == (0, 8)
     assert not any(x.any() for x in grads)
+
+
+def test_another_default_dtype_changes_no_gradient():
+    index, weights = routing(9)
+    z, dy, dense = draw(9, 37), draw(9, 37, seed=7), stacks(37, 14, torch.float32)
+    leaves = [x.requires_grad_() for x in (z, *dense.values())]
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        torch.set_default_dtype(dtype)
+        try:
+            y = training.combine(z, index, weights, dense, CAPS)
+            results.append(torch.autograd.grad(y, leaves, dy))
+        finally:
+            torch.set_default_dtype(torch.float32)
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
