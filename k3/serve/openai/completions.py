@@ -26,7 +26,7 @@ DEFAULT_TOKENS = 16
 def prepare(
     service: Service, body: Mapping[str, Any], tenant: bytes
 ) -> CompletionsReply:
-    """The reply to a request body, ready to run.
+    """The reply to a request body, ready to run; ids may be what a model wrote.
 
     Raises: ApiError, RequestError.
     """
@@ -50,7 +50,6 @@ def prepare(
             n=_samples(service, fields),
             salt=chat.salted(fields, tenant),
             prompt_logprobs=logprobs if echo else None,
-            # Ids may be what a model wrote, whatever that was; a text has none of them.
             spoken=True,
         )
         for place, tokens in enumerate(read_prompts(service, fields.get("prompt")))
