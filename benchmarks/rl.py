@@ -1,7 +1,7 @@
 """Success on held-out instances before and after reinforcement learning, by seed.
 
     python benchmarks/rl.py [--tasks calculator lookup] [--seeds 0 1 2] [--small]
-        [--out runs/rl] [--iterations 30] [--set KEY=VALUE]
+        [--out runs/rl] [--iterations N] [--set KEY=VALUE]
 
 For each task: the shipped model's rate; a cold start, which is a short fine-tuning on
 few dialogues of a perfect agent, and its rate; then for each seed a run of `k3 rl` from
@@ -26,8 +26,9 @@ from k3.post.recipes import Recipe
 from k3.train import curves, report, sft
 
 DIALOGUES = 200
-STEPS = {"calculator": 18, "lookup": 12}
+STEPS = {"calculator": 18, "lookup": 10}
 """Of the cold start: so few that it succeeds now and then."""
+ITERATIONS = {"calculator": 30, "lookup": 50}
 FIRST = 10**9
 """Instances of the cold start, which no seed of a run begins at."""
 
@@ -39,8 +40,9 @@ def recipe(task: str, args: argparse.Namespace) -> Recipe:
             "thinking": False,
             "budget_start": 0,
             "max_tokens": 160,
-            "learning_rate": 3e-3,
-            "iterations": args.iterations,
+            "learning_rate": 2.5e-3,
+            "iterations": args.iterations or ITERATIONS[task],
+            "shaped": task == "lookup",
             "heldout": 0,
             "workers": 1,
         }
@@ -87,7 +89,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--small", action="store_true", help="seconds, no figures")
     parser.add_argument("--out", type=Path, default=Path("runs/rl"))
-    parser.add_argument("--iterations", type=int, default=30)
+    parser.add_argument("--iterations", type=int, default=0)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     args = parser.parse_args()

@@ -93,7 +93,7 @@ def loop(directory, chosen, log, prompts=None, taught=None):
     made = taught or model()
     held = prepared(made, chosen)
     cache = CacheOptions(hash_tokens=16, block_tokens=32, chunk_tokens=32)
-    engine = Engine(made, EngineOptions(cache=cache))
+    engine = Engine(made, EngineOptions(cache=cache, routes=chosen.replay))
     options = SamplerOptions(stop_ids=tuple(range(300)), seed=chosen.seed)
     prompts = prompts or Numbers(chosen)
     rewards = Rewards(baselines={"even": 4.0}, budget=chosen.budget)

@@ -30,7 +30,8 @@ class MoE(nn.Module):
     """Eq. 11: shared(x) + up(norm(sum of weighted latent experts(down(x)))).
 
     `dispatch(z, index, weights, expert)` sums the chosen experts; another one may
-    be set to run them elsewhere.
+    be set to run them elsewhere. `choose(scores, bias, k, scaling)` chooses them;
+    another one may be set to take experts that were chosen before.
     """
 
     def __init__(self, config: TextConfig, dtype: torch.dtype, experts: str) -> None:
@@ -46,6 +47,7 @@ class MoE(nn.Module):
         shared = config.num_shared_experts * config.moe_intermediate_size
         self.shared_experts = MLP(config, shared, dtype)
         self.dispatch = moe.combine
+        self.choose = moe.choose
 
     def forward(
         self, x: Float[Tensor, "B T D"], taps: Taps | None = None, name: str = ""
@@ -54,7 +56,7 @@ class MoE(nn.Module):
         rows = x.flatten(0, 1)
         bias = self.gate.e_score_correction_bias
         scores = moe.scores(rows, self.gate.weight)
-        index, weights = moe.choose(scores, bias, self.k, self.scaling)
+        index, weights = self.choose(scores, bias, self.k, self.scaling)
         record(taps, f"{name}.scores", scores)
         record(taps, f"{name}.index", index)
         record(taps, f"{name}.weights", weights)

@@ -102,7 +102,9 @@ def _known(module: nn.Module) -> bool:
     exact = type(module) in KINDS and "forward" not in vars(module)
     if type(module) is Experts and module.activations != "plain":
         return False
-    return exact and (type(module) is not MoE or module.dispatch is moe.combine)
+    if type(module) is not MoE:
+        return exact
+    return exact and module.dispatch is moe.combine and module.choose is moe.choose
 
 
 def _plain(module: nn.Module, name: str, x: Tensor, dtype: torch.dtype) -> bool:

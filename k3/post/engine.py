@@ -188,4 +188,5 @@ def _piece(output: Output) -> Piece:
         tuple(token.id for token in output.tokens),
         tuple(token.logprob for token in output.tokens),
         bool(output.finish),
+        output.routes,
     )

@@ -5,6 +5,7 @@ run: updates since the snapshot are made again, in their order and from the same
 samples, and what no update has learned from is learned from next.
 """
 
+import base64
 import itertools
 import json
 import os
@@ -12,6 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import numpy as np
+import torch
 
 from k3.checkpoint import shards
 from k3.errors import CheckpointError
@@ -92,6 +96,7 @@ def finished(trajectory: Trajectory) -> Line:
         "tokens": trajectory.tokens,
         "runs": runs,
         "logprobs": [value for value, written in own if written],
+        "routes": _routes(trajectory),
         "messages": getattr(trajectory.episode, "messages", []),
     }
 
@@ -105,9 +110,22 @@ def restore_(trajectory: Trajectory, line: Line) -> None:
         trajectory.versions += [version] * count
         trajectory.logprobs += [next(logprobs) if own else 0.0 for _ in range(count)]
     trajectory.iterations = line["iterations"]
+    if line["routes"] is not None:
+        shape, text = line["routes"]
+        values = np.frombuffer(base64.b64decode(text), np.int16).reshape(shape)
+        rows = enumerate(torch.from_numpy(values.copy()))
+        trajectory.routes = {i: row for i, row in rows if int(row.flatten()[0]) >= 0}
     trajectory.reward, trajectory.lost = line["reward"], line["lost"]
     if hasattr(trajectory.episode, "messages"):
         trajectory.episode.messages = line["messages"]
+
+
+def _routes(trajectory: Trajectory) -> tuple[list[int], str] | None:
+    """Shape and bytes of the experts of its tokens."""
+    found = trajectory.experts()
+    if found is None:
+        return None
+    return list(found.shape), base64.b64encode(found.numpy().tobytes()).decode()
 
 
 def learned(iteration: int, groups: Iterable[str]) -> Line:

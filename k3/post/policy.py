@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from k3.errors import RequestError
 from k3.model import Model
 from k3.model.taps import Taps
+from k3.post import replay
+from k3.post.replay import Replay
 from k3.train import balance, rl
 from k3.train.balance import Balance, Tally
 from k3.train.masters import Masters
@@ -29,7 +31,8 @@ class UpdateOptions:
 
     `tokens` is about the size of a pass; `steps` optimizer steps share the samples of
     an update; `clip` bounds the norm of each step's gradient. `move_biases` lets the
-    experts' balance go on; else their biases stay as they are.
+    experts' balance go on; else their biases stay as they are. `replay` takes the
+    experts that the sampler took, and leaves biases alone whatever `move_biases` says.
     """
 
     policy: PolicyOptions = field(default_factory=PolicyOptions)
@@ -38,6 +41,7 @@ class UpdateOptions:
     steps: int = 1
     clip: float = 1.0
     move_biases: bool = False
+    replay: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what could not be learned with."""
@@ -60,7 +64,8 @@ class Lesson:
     """A sample to learn from: its tokens, which it wrote, and how good it was.
 
     `then` are log-probabilities when they were sampled, `versions` the weights that
-    sampled them; both mean nothing where `written` is False.
+    sampled them; both mean nothing where `written` is False. `routes` are experts that
+    its tokens took then, -1 where they are not known.
     """
 
     tokens: Int[Tensor, " T"]
@@ -68,6 +73,7 @@ class Lesson:
     then: Float[Tensor, " T"]
     versions: Int[Tensor, " T"]
     advantage: float
+    routes: Int[Tensor, "T layers k"] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -94,7 +100,7 @@ class Policy:
         options: UpdateOptions,
     ) -> None:
         self.model, self.masters, self.balance = model, masters, balance
-        self.options = options
+        self.options, self.replay = options, Replay(model)
 
     def update(
         self,
@@ -138,11 +144,13 @@ class Policy:
 
         total: list[Tensor | None] = [None] * len(self.masters.parameters)
         loss, now, tallies = 0.0, [], []
-        for found in _waves(pool, work, packs):
-            total = [_sum(a, b) for a, b in zip(total, found.gradients, strict=True)]
-            loss += found.loss
-            now.append(found.now)
-            tallies += [] if found.tally is None else [found.tally]
+        with self.replay.attached(on=self.options.replay):
+            for found in _waves(pool, work, packs):
+                added = zip(total, found.gradients, strict=True)
+                total = [_sum(a, b) for a, b in added]
+                loss += found.loss
+                now.append(found.now)
+                tallies += [] if found.tally is None else [found.tally]
         norm = self.masters.step(total, rate, self.options.clip, pool=pool)
         if tallies and math.isfinite(norm):
             self.balance.update_(balance.pool(tallies))
@@ -152,8 +160,11 @@ class Policy:
 
     def _pass(self, lessons: Sequence[Lesson], count: int) -> Found:
         """Loss and gradients of samples behind one another in one row."""
-        taps: Taps | None = {} if self.options.move_biases else None
-        now = logprobs(self.model, lessons, taps)
+        counts = self.options.move_biases and not self.options.replay
+        taps: Taps | None = {} if counts else None
+        recorded = replay.joined(lessons) if self.options.replay else None
+        with self.replay.taking(recorded):
+            now = logprobs(self.model, lessons, taps)
         then = torch.cat([x.then[x.written] for x in lessons])
         advantage = torch.cat(
             [torch.full((int(x.written.sum()),), x.advantage) for x in lessons]
@@ -185,6 +196,7 @@ def lessons(
             then=torch.tensor(t.logprobs),
             versions=torch.tensor(t.versions),
             advantage=advantage,
+            routes=t.experts(),
         )
         for (t, _), advantage in zip(kept, found, strict=True)
         if advantage and t.num_written

@@ -93,6 +93,7 @@ class Recipe:
             steps=self.steps,
             clip=self.clip,
             move_biases=self.move_biases,
+            replay=self.replay,
         )
 
     @property

@@ -125,7 +125,9 @@ def prepared(model: Model, recipe: Recipe) -> Policy:
 def local(model: Model, recipe: Recipe, tokenizer: Tokenizer) -> EngineSampler:
     """An engine in this process; samples of a prompt share what they begin with."""
     cache = CacheOptions(hash_tokens=32, block_tokens=64, chunk_tokens=512)
-    engine = Engine(model, EngineOptions(cache=cache), tokenizer=tokenizer)
+    engine = Engine(
+        model, EngineOptions(cache=cache, routes=recipe.replay), tokenizer=tokenizer
+    )
     ends = (end_id(tokenizer),)
     return EngineSampler(engine, SamplerOptions(stop_ids=ends, seed=recipe.seed))
 

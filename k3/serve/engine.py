@@ -40,7 +40,8 @@ class Engine:
         speculate.check(model, draft, options.num_speculative_tokens)
         self.cache = _cache(model, options, weights)
         self._keep = speculate.keep_inputs(options.num_speculative_tokens)
-        self.prompts = Prompts(model, self.cache, reads=features.layers(draft))
+        reads = features.layers(draft)
+        self.prompts = Prompts(model, self.cache, reads=reads, routes=options.routes)
         self.passes = Passes(model, self.prompts, self._report, draft)
         self.counts = Counts()
         self.sequences: dict[str, list[Sequence]] = {}
@@ -245,6 +246,7 @@ class Engine:
                 prompt_logprobs=sequence.reported if first else None,
                 drafted=drafted,
                 accepted=accepted,
+                routes=sequence.take_routes(),
             )
         )
         if sequence.finish:

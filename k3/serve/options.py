@@ -31,6 +31,7 @@ class EngineOptions:
     other: sequences under way, tokens of one step, bytes of states. `max_model_len` 0
     is the model's own context; no `cache` means that no prefix is kept. `cache_dir` is
     a folder for states that outlive the process, at most `cache_dir_bytes` of them.
+    With `routes` an output tells which experts every token took that was run for it.
     """
 
     max_num_seqs: int = 64
@@ -46,6 +47,7 @@ class EngineOptions:
     num_speculative_tokens: int = 0
     cache_dir: str = ""
     cache_dir_bytes: int = 2**30
+    routes: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values outside their range, and steps too short for their rows."""
@@ -60,6 +62,11 @@ class EngineOptions:
             raise RequestError(
                 f"cache_dir keeps what the prefix cache holds: got {self.cache_dir!r} "
                 "and no cache; turn prefix caching on or leave it out"
+            )
+        if self.routes and self.num_speculative_tokens:
+            raise RequestError(
+                "routes are told of tokens that are run one by one: got "
+                f"num_speculative_tokens {self.num_speculative_tokens}; leave one out"
             )
         self._fits("max_num_batched_tokens", "max_num_seqs")
         self._fits("max_num_long_tokens", "max_num_long_seqs")

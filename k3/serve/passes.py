@@ -12,7 +12,7 @@ from k3.model.completion import Token
 from k3.serve import speculate
 from k3.serve.choose import choose
 from k3.serve.draft import Draft
-from k3.serve.prompts import Piece, Prompts
+from k3.serve.prompts import Piece, Prompts, experts_of
 from k3.serve.scheduler import Lane
 from k3.serve.sequence import Sequence
 from k3.serve.speculate import Block
@@ -99,7 +99,11 @@ class Passes:
         """Run one token of each."""
         last = [[s.running.last_id] for s in rows]
         ids = torch.tensor(last, device=self.model.device)
-        logits, state = self.model.step(ids, state)
+        taps: dict[str, Tensor] | None = {} if self.prompts.routes else None
+        logits, state = self.model.step(ids, state, taps)
+        if taps is not None:
+            for s, row in zip(rows, experts_of(taps), strict=True):
+                s.routes.append((len(s) - 1, row[None]))
         chosen = choose(logits[:, -1], rows)
         return state, [Block.of(s, each) for s, each in zip(rows, chosen, strict=True)]
 

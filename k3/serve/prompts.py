@@ -1,10 +1,12 @@
 """Prompts in pieces: restored, run together, and stored as they pass (§5.4.1)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import cast
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from k3.model import DecodeState, Model
@@ -43,9 +45,11 @@ class Prompts:
         cache: PrefixCache | None,
         keep_inputs: int = 0,
         reads: Layers = (),
+        *,
+        routes: bool = False,
     ) -> None:
         self.model, self.cache, self.keep_inputs = model, cache, keep_inputs
-        self.reads = reads
+        self.reads, self.routes = reads, routes
         self.features = Features(model)
 
     def begin(self, s: Sequence) -> None:
@@ -134,8 +138,10 @@ class Prompts:
             features=torch.cat(parts) if parts else None,
             cu_seqlens=None if len(states) == 1 else bounds,
             logits="all" if scored else "last",
-            taps=taps if self.reads else None,
+            taps=taps if self.reads or self.routes else None,
         )
+        if self.routes:
+            _tell(pieces, taps)
         if self.reads:
             _trace(pieces, features(taps, self.reads)[0])
         if scored:
@@ -149,6 +155,19 @@ def _trace(pieces: list[Piece], seen: Tensor) -> None:
     parts = seen.split([len(piece.span) for piece in pieces])
     for piece, part in zip(pieces, parts, strict=True):
         piece.sequence.trace.see(piece.span.start, part)
+
+
+def _tell(pieces: list[Piece], taps: dict[str, Tensor]) -> None:
+    """Leave each sequence the experts of what has been run."""
+    parts = experts_of(taps).split([len(piece.span) for piece in pieces])
+    for piece, part in zip(pieces, parts, strict=True):
+        piece.sequence.routes.append((piece.span.start, part))
+
+
+def experts_of(taps: Mapping[str, Tensor]) -> Int[Tensor, "T layers k"]:
+    """The experts of each token, from the taps of a pass or a step."""
+    found = [x for name, x in taps.items() if name.endswith(".index")]
+    return torch.stack(found, 1).to(torch.int16)
 
 
 def common(a: list[bytes], b: list[bytes]) -> int:

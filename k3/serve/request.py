@@ -11,6 +11,7 @@ from k3.errors import RequestError
 from k3.model.completion import Choice, GenerateOptions, Token
 from k3.serve.keys import Image
 
+Routes: TypeAlias = tuple[int, Tensor]
 Finish: TypeAlias = Literal["", "stop", "length", "abort", "error"]
 
 
@@ -73,7 +74,8 @@ class Output:
     """What one step gave one sample of a request; the last one has a `finish`.
 
     `prompt_logprobs` come with the first output of each sample, None for the first
-    token. `drafted` and `accepted` count tokens of this step.
+    token. `drafted` and `accepted` count tokens of this step. `routes` holds, where the
+    engine tells them, the experts of tokens that were run: a place and [n layers k].
     """
 
     request_id: str
@@ -85,6 +87,7 @@ class Output:
     error: str | None = None
     drafted: int = 0
     accepted: int = 0
+    routes: tuple[Routes, ...] = ()
 
 
 def derive_seed(seed: int, index: int) -> int:

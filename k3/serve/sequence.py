@@ -6,7 +6,7 @@ from k3.model import DecodeState
 from k3.model.completion import Choice, Decodes, Running, Token
 from k3.serve.features import Trace
 from k3.serve.keys import Chain
-from k3.serve.request import Constraint, Finish, Request, derive_seed
+from k3.serve.request import Constraint, Finish, Request, Routes, derive_seed
 
 
 class Sequence:
@@ -39,6 +39,7 @@ class Sequence:
         self.cached_tokens = self.failures = 0
         self.alone = False
         self.reported: list[Choice | None] | None = None
+        self.routes: list[Routes] = []
         self.restart()
 
     def restart(self) -> None:
@@ -62,6 +63,11 @@ class Sequence:
     def scoring(self) -> bool:
         """Whether log-probabilities of the prompt are still to be taken."""
         return self.request.prompt_logprobs is not None and self.reported is None
+
+    def take_routes(self) -> tuple[Routes, ...]:
+        """Experts of the tokens that were run since the last time."""
+        found, self.routes = tuple(self.routes), []
+        return found
 
     def take(self, token_id: int, chosen: Choice) -> Token:
         """Append a chosen token; `finish` is set if it is the last."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 
@@ -12,13 +12,15 @@ from torch import Tensor
 class Piece:
     """What a sampler wrote for one trajectory since it was last asked.
 
-    `done` says that the turn is over: an end token or the limit was reached.
+    `done` says that the turn is over: an end token or the limit was reached. `routes`
+    are experts that tokens of the trajectory took, from a place on: [n layers k].
     """
 
     key: str
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     done: bool
+    routes: tuple[tuple[int, Tensor], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Trajectory:
 
     For every token of `tokens`: `written` is True where the policy sampled it, then
     `logprobs` and `versions` say how likely it was and by which weights; else 0.
+    `routes` holds the experts [layers k] that a token first took, by its place, where
+    the sampler tells them.
     """
 
     key: str
@@ -68,6 +72,7 @@ class Trajectory:
     written: list[bool] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
+    routes: dict[int, Tensor] = field(default_factory=dict)
     turn: int = 0
     """Where the turn that is being written began."""
     iterations: int = 0
@@ -102,10 +107,24 @@ class Trajectory:
         self.episode, self.turn = episode, 0
         for held in (self.tokens, self.written, self.logprobs, self.versions):
             held.clear()
+        self.routes.clear()
 
     def write(self, piece: Piece, version: int) -> None:
         """Append what the policy wrote."""
         self._append(piece.tokens, True, piece.logprobs, version)
+        for start, rows in piece.routes:
+            for place, row in enumerate(rows, start):
+                self.routes.setdefault(place, row)
+
+    def experts(self) -> Int[Tensor, "T layers k"] | None:
+        """The routes of all tokens, -1 where none are known; None where none is."""
+        if not self.routes:
+            return None
+        like = next(iter(self.routes.values()))
+        found = like.new_full((len(self.tokens), *like.shape), -1)
+        for place, row in self.routes.items():
+            found[place] = row
+        return found
 
     def staleness(self, version: int) -> float:
         """Mean number of weight versions between sampling and now."""
