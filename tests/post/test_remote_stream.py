@@ -1,4 +1,4 @@
-"""What a server is asked and what it may answer; servers that cannot be sampled from."""
+"""What a server is asked and may answer, and servers that cannot be sampled from."""
 
 import json
 import threading
