@@ -54,9 +54,8 @@ def run(
 ) -> Result:
     """Train a draft for the checkpoint `base` into the new folder `out`.
 
-    `settings` are those of DraftOptions and of the draft's config (SETTINGS), `data`
-    what draft_data.mixtures reads. The folder gets metrics.jsonl as it comes, a picture
-    of the loss, and last the draft: without config.json it is none.
+    `settings` are SETTINGS, `data` what draft_data.mixtures reads. The folder gets
+    metrics.jsonl as it comes, then the draft: without config.json it is none.
     Raises: RequestError, ConfigError, CheckpointError.
     """
     began, folder, directory = time.monotonic(), locate.locate(base), Path(out)
@@ -70,18 +69,18 @@ def run(
     pretrain.open_fresh(directory)
     draft = Draft(config, torch.float32).start_(target, options.seed)
     with report.stage("overlap before", quiet=quiet):
-        before = training.measure(target, draft, held)
+        loss, rates = training.measure(target, draft, held)
     records = _train(target, draft, mixed[0], options, directory, quiet=quiet)
     with report.stage("overlap after", quiet=quiet):
         after = training.measure(target, draft, held)
     (directory / PICTURE).write_text(picture(records))
     return Result(
-        directory=str(directory),
-        steps=options.steps,
+        str(directory),
+        options.steps,
         parameters=sum(p.numel() for p in draft.parameters()),
-        loss_before=before[0],
+        loss_before=loss,
         loss_after=after[0],
-        overlap_before=before[1],
+        overlap_before=rates,
         overlap_after=after[1],
         seconds=time.monotonic() - began,
     )
