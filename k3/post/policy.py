@@ -2,27 +2,31 @@
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from k3.errors import RequestError
 from k3.model import Model
 from k3.model.taps import Taps
 from k3.post import replay
+from k3.post.lesson import Lesson as Lesson
+from k3.post.lesson import lessons as lessons
+from k3.post.lesson import packed as packed
 from k3.post.replay import Replay
 from k3.train import balance, rl
 from k3.train.balance import Balance, Tally
 from k3.train.masters import Masters
 from k3.train.rl import PolicyOptions
-from k3.train.rollout import Trajectory
 
 Record = dict[str, Any]
+Objective = Callable[[Model, Sequence[Any], Taps | None], tuple[Tensor, Tensor]]
+"""Losses [n] of the written tokens of lessons, and their log-probabilities now [n]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,26 +64,6 @@ class UpdateOptions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lesson:
-    """A sample to learn from: its tokens, which it wrote, and how good it was.
-
-    `then` are log-probabilities when they were sampled, `versions` the weights that
-    sampled them; both mean nothing where `written` is False. `routes` are experts that
-    its tokens took then, -1 where they are not known.
-    """
-
-    tokens: Int[Tensor, " T"]
-    written: Bool[Tensor, " T"]
-    then: Float[Tensor, " T"]
-    versions: Int[Tensor, " T"]
-    advantage: float
-    routes: Int[Tensor, "T layers k"] | None = None
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Found:
     """What one pass gave: gradients, and log-probabilities of its written tokens."""
 
@@ -90,7 +74,7 @@ class Found:
 
 
 class Policy:
-    """A model that learns from samples, with its optimizer and expert biases."""
+    """A model that learns from samples by an objective, that of RL if none is given."""
 
     def __init__(
         self,
@@ -98,9 +82,12 @@ class Policy:
         masters: Masters,
         balance: Balance,
         options: UpdateOptions,
+        *,
+        objective: Objective | None = None,
     ) -> None:
         self.model, self.masters, self.balance = model, masters, balance
         self.options, self.replay = options, Replay(model)
+        self.objective = objective or reinforced(options.policy)
 
     def update(
         self,
@@ -125,6 +112,15 @@ class Policy:
             for start in range(0, len(order), size)
         ]
         return _joined(records)
+
+    @torch.no_grad()
+    def look(self, lessons: Sequence[Lesson], version: int) -> Record:
+        """What `update` measures, of lessons that nothing is learned from."""
+        with self.replay.attached(on=self.options.replay):
+            recorded = replay.joined(lessons) if self.options.replay else None
+            with self.replay.taking(recorded):
+                now = logprobs(self.model, lessons)
+        return {"learned_tokens": 0} | measure(lessons, now, version)
 
     def _step(
         self,
@@ -164,68 +160,48 @@ class Policy:
         taps: Taps | None = {} if counts else None
         recorded = replay.joined(lessons) if self.options.replay else None
         with self.replay.taking(recorded):
-            now = logprobs(self.model, lessons, taps)
-        then = torch.cat([x.then[x.written] for x in lessons])
-        advantage = torch.cat(
-            [torch.full((int(x.written.sum()),), x.advantage) for x in lessons]
-        )
-        loss = rl.loss(now, then, advantage, self.options.policy).sum() / count
+            each, now = self.objective(self.model, lessons, taps)
+        loss = each.sum() / count
         parameters: list[nn.Parameter] = list(self.masters.parameters.values())
         gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
         tally = None if taps is None else self.balance.tally(taps)
         return Found(float(loss.detach()), list(gradients), now.detach(), tally)
 
 
-def lessons(
-    group: Sequence[Trajectory], rewards: Sequence[float], *, normalize: bool = True
-) -> list[Lesson]:
-    """What a group teaches: nothing where all rewards are equal.
+def reinforced(options: PolicyOptions) -> Objective:
+    """Each written token's advantage, held near the weights that sampled it."""
 
-    Samples that an environment has lost are left out, as if they had not been drawn.
-    """
-    kept = [
-        (one, reward)
-        for one, reward in zip(group, rewards, strict=True)
-        if not one.lost
-    ]
-    found = rl.advantages([reward for _, reward in kept], normalize=normalize)
-    return [
-        Lesson(
-            tokens=torch.tensor(t.tokens),
-            written=torch.tensor(t.written),
-            then=torch.tensor(t.logprobs),
-            versions=torch.tensor(t.versions),
-            advantage=advantage,
-            routes=t.experts(),
+    def objective(
+        model: Model, lessons: Sequence[Lesson], taps: Taps | None
+    ) -> tuple[Tensor, Tensor]:
+        now = logprobs(model, lessons, taps)
+        then = torch.cat([x.then[x.written] for x in lessons])
+        advantage = torch.cat(
+            [torch.full((int(x.written.sum()),), x.advantage) for x in lessons]
         )
-        for (t, _), advantage in zip(kept, found, strict=True)
-        if advantage and t.num_written
-    ]
+        return rl.loss(now, then, advantage, options), now
 
-
-def packed(lessons: Iterable[Lesson], tokens: int) -> Iterator[list[Lesson]]:
-    """Lessons in passes of at most so many tokens, or of one longer lesson."""
-    pack: list[Lesson] = []
-    for lesson in lessons:
-        if pack and sum(map(len, pack)) + len(lesson) > tokens:
-            yield pack
-            pack = []
-        pack.append(lesson)
-    if pack:
-        yield pack
+    return objective
 
 
 def logprobs(
     model: Model, lessons: Sequence[Lesson], taps: Taps | None = None
 ) -> Float[Tensor, " n"]:
     """Log-probabilities of all written tokens under the model, sample after sample."""
+    logits, ids = predicted(model, lessons, taps)
+    return logits.log_softmax(-1).gather(-1, ids[:, None])[:, 0]
+
+
+def predicted(
+    model: Model, lessons: Sequence[Lesson], taps: Taps | None = None
+) -> tuple[Float[Tensor, "n W"], Int[Tensor, " n"]]:
+    """The logits that each written token was to be drawn from, and the tokens."""
     ids = torch.cat([x.tokens for x in lessons])
     ends = torch.tensor([0, *map(len, lessons)]).cumsum(0)
     places = torch.cat([x.written for x in lessons]).nonzero()[:, 0]
     logits = model(ids[None], cu_seqlens=ends, taps=taps)
     assert isinstance(logits, Tensor)
-    each = logits[0, places - 1].log_softmax(-1)
-    return each.gather(-1, ids[places, None])[:, 0]
+    return logits[0, places - 1], ids[places]
 
 
 def measure(

@@ -11,7 +11,7 @@ from torch import Tensor
 from k3.errors import RequestError
 from k3.post import journal, policy
 from k3.post.journal import Journal
-from k3.post.policy import Policy
+from k3.post.policy import Lesson, Policy
 from k3.post.prompts import Prompts
 from k3.post.recipes import Recipe
 from k3.post.rewards import Rewards
@@ -22,6 +22,9 @@ from k3.train.writer import Writer
 
 Record = dict[str, Any]
 Group = list[Trajectory]
+Teach = Callable[[Group, Sequence[float]], Sequence[Any]]
+"""The lessons of a group and its rewards."""
+REINFORCED: Teach = policy.lessons
 
 
 class Updated(Sampler, Protocol):
@@ -62,6 +65,7 @@ class Loop:
     rollouts: Rollouts
     rewards: Rewards
     journal: Journal
+    teach: Teach = REINFORCED
     at: At = field(default_factory=At)
     again: list[list[Group]] = field(default_factory=list)
 
@@ -105,9 +109,12 @@ class Loop:
         at, recipe = self.at, self.recipe
         at.torn = True
         rewarded = [(g, self.rewards.of(g, at.iteration)) for g in groups]
-        lessons = [x for g, found in rewarded for x in policy.lessons(g, found)]
+        lessons = [x for g, found in rewarded for x in self.teach(g, found)]
         rate = recipe.rate(at.iteration)
-        record = self.policy.update(lessons, self.sampler.version, pool, rate)
+        version = self.sampler.version
+        record = self.policy.update(lessons, version, pool, rate)
+        spare = [] if lessons else _some(rewarded)
+        record |= self.policy.look(spare, version) if spare else {}
         at.iteration += 1
         at.learned_tokens += record["learned_tokens"]
         at.sampled_tokens += sum(one.num_written for g in groups for one in g)
@@ -123,6 +130,11 @@ class Loop:
                 "an iteration needs an environment that answers: got failures alone, "
                 f"the last {lost[-1]}; mend it and resume"
             )
+
+
+def _some(rewarded: Sequence[tuple[Group, Sequence[float]]]) -> list[Lesson]:
+    """The samples of one group, for parity where no group teaches anything."""
+    return next((policy.lessons(g, found, every=True) for g, found in rewarded), [])
 
 
 def summary(rewarded: Sequence[tuple[Group, Sequence[float]]]) -> Record:
