@@ -76,7 +76,7 @@ class Local:
             options = EngineOptions(cache=CacheOptions())
             engine = Engine(self.loaded.model, options, tokenizer=tokenizer)
             self._worker = Worker(engine)
-        return EngineSpeaker(self._worker, tokenizer)
+        return EngineSpeaker(self._worker, tokenizer, self.loaded.model.config)
 
 
 class Remote:
@@ -150,11 +150,12 @@ def wished(name: str, wish: Wish) -> "Protocol | Play":
 
 def check_names(names: Iterable[str], known: Iterable[str]) -> None:
     """Refuse a task that is neither known nor an environment."""
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        from k3.envs import registry
+    for name in names:
+        if name not in known:
+            from k3.envs import registry
 
-        settings.one_of("TASK", unknown[0], (*known, *registry.names()))
+            first = name.partition("@")[0]
+            settings.one_of("TASK", first, (*known, *registry.names()))
 
 
 def progress() -> Any:

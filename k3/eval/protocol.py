@@ -125,7 +125,9 @@ def named(name: str) -> Protocol | Play:
     """
     if name in PROTOCOLS:
         return PROTOCOLS[name]
-    if name in registry.names():
+    if name.partition("@")[0] in registry.names():
+        # A harness that nobody has is refused here, not at the first episode.
+        registry.named(name)
         return Play(name=name, environment=name)
     raise RequestError(
         f"a protocol is one of {', '.join(PROTOCOLS)}, or an environment, "

@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from k3.data import xtml
 from k3.data.tasks import DRAWS, Dialogue, Lot
-from k3.data.xtml import Message
+from k3.data.xtml import Message, RenderOptions
 from k3.envs import environment, registry
 from k3.envs.environment import Chat, Environment
 from k3.errors import RequestError
@@ -58,10 +59,13 @@ def ask(speaker: Speaker, protocol: Protocol, asked: Asked) -> Record:
 
 
 def play(
-    speaker: Speaker, protocol: Play, asked: Asked, stop: threading.Event | None = None
+    speaker: Speaker,
+    protocol: Play,
+    asked: Asked,
+    instance: Environment,
+    stop: threading.Event,
 ) -> Record:
-    """One episode in one instance of an environment. Raises: RequestError."""
-    instance = registry.named(protocol.environment)("heldout", asked[0])
+    """One episode in an instance, which is closed. Raises: RequestError."""
     wanted = attempt.effort(instance.wanted, protocol.effort)
     agent = SpeakingAgent(speaker, wanted, _sampling(protocol, asked), protocol.context)
     messages: list[Chat] = []
@@ -99,18 +103,25 @@ def conduct(
     Raises: RequestError; what had ended by then is kept.
     """
     stop = threading.Event()
-
-    def work(asked: Asked) -> Record:
-        if isinstance(protocol, Play):
-            return play(speaker, protocol, asked, stop)
-        return ask(speaker, protocol, asked)
-
+    work = _work(speaker, protocol, stop)
     with Transcript(transcript, attempt.header(protocol, facts)) as kept:
         asked = kept.missing(protocol.count, protocol.samples)
         for record in _finished(work, asked, protocol.batch, stop):
             kept.append([record])
             report(len(kept.records), protocol.count * protocol.samples)
         return Result.of(protocol, kept.ordered())
+
+
+def _work(speaker: Speaker, protocol: Protocol | Play, stop: threading.Event) -> Work:
+    """One attempt, as the protocol has it; sandboxes are those of one backend."""
+    if not isinstance(protocol, Play):
+        return lambda asked: ask(speaker, protocol, asked)
+    make = registry.named(protocol.environment)
+
+    def work(asked: Asked) -> Record:
+        return play(speaker, protocol, asked, make("heldout", asked[0]), stop)
+
+    return work
 
 
 def tokens(usage: Usage) -> dict[str, int]:
@@ -131,11 +142,11 @@ def _episode(
     agent: SpeakingAgent,
     messages: list[Chat],
     turns: int,
-    stop: threading.Event | None,
+    stop: threading.Event,
 ) -> str:
-    """Play to the end; why it was one: end, turns, length or context."""
+    """Play to the end; why it was one: end, turns, length, context or format."""
     for turn in range(turns):
-        if stop is not None and stop.is_set():
+        if stop.is_set():
             raise RequestError("the run was stopped")
         try:
             answer = agent(messages)
@@ -149,7 +160,18 @@ def _episode(
         if heard is None:
             return "end"
         messages += heard
+        if not _shows(messages, agent.wanted):
+            return "format"
     return "turns"
+
+
+def _shows(messages: list[Chat], wanted: RenderOptions) -> bool:
+    """Whether XTML can show a conversation again: not with every call that is made."""
+    try:
+        xtml.render(messages, wanted, None)
+    except RequestError:
+        return False
+    return True
 
 
 def _last(messages: list[Chat], opening: int) -> str:

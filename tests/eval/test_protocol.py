@@ -3,7 +3,7 @@
 import pytest
 
 from k3.envs import registry
-from k3.errors import RequestError
+from k3.errors import ConfigError, RequestError
 from k3.eval import protocol
 from k3.eval.protocol import Play, Protocol
 
@@ -13,6 +13,10 @@ def test_every_environment_is_a_protocol_and_no_task_hides_one():
     found = protocol.named("calculator")
     assert found == Play(name="calculator", environment="calculator")
     assert protocol.named("chat") is protocol.PROTOCOLS["chat"]
+    table = protocol.named("table@react")
+    assert table == Play(name="table@react", environment="table@react")
+    with pytest.raises(ConfigError, match=r"a harness is one of .*: got 'reactor'"):
+        protocol.named("table@reactor")
     with pytest.raises(RequestError, match=r"or an environment, .*: got 'mmlu'"):
         protocol.named("mmlu")
 

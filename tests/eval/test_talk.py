@@ -77,8 +77,13 @@ def full(_):
     raise ContextFull("full")
 
 
+def called(arguments):
+    call = ToolCall("calculator", arguments)
+    return Message(None, None, (call,), "tool_calls")
+
+
 def loop(_):
-    return Message(None, None, (ToolCall("calculator", "{}"),), "tool_calls")
+    return called("{}")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +93,7 @@ def loop(_):
         (lambda _: Message(None, "It is", (), "length"), 9, "length", 1),
         (full, 9, "context", 0),
         (loop, 2, "turns", 2),
+        (lambda _: called("[1]"), 9, "format", 1),
     ],
 )
 def test_each_end_is_told_and_scores_nothing(says, turns, ended, answers):

@@ -16,14 +16,14 @@ def record(index, sample=0):
 
 
 def test_wherever_a_kill_cuts_the_file_whole_answers_stay(tmp_path):
-    file = tmp_path / "deep" / "x.jsonl"
-    with Transcript(file, HEADER) as kept:
+    file, header = tmp_path / "deep" / "x.jsonl", {"protocol": {}, "facts": {}}
+    with Transcript(file, header) as kept:
         kept.append([record(0), record(1)])
     whole = file.read_bytes()
     for cut in range(len(whole) + 1):
         file.write_bytes(whole[:cut])
         complete = whole[: cut + 1].count(b"\n")
-        with Transcript(file, HEADER) as kept:
+        with Transcript(file, header) as kept:
             assert kept.records == [record(i) for i in range(max(0, complete - 1))]
             kept.append([record(i) for i, _ in kept.missing(2, 1)])
         assert file.read_bytes() == whole
