@@ -211,3 +211,12 @@ def test_a_budget_makes_long_samples_bad(tmp_path):
     chosen = bandit.recipe(iterations=1, budget_start=0.5, budget_end=0.5)
     bandit.run(tmp_path, chosen, report=records.append)
     assert records[0]["reward"] < records[0]["success"]
+
+
+def test_parity_is_measured_where_nothing_is_learned(tmp_path, monkeypatch):
+    monkeypatch.setattr(bandit.Even, "reward", lambda self: 0.0)
+    records = []
+    bandit.run(tmp_path, bandit.recipe(iterations=1), report=records.append)
+    assert records[0]["learned_tokens"] == 0
+    assert records[0]["parity"]["tokens"] > 0
+    assert records[0]["parity"]["max"] < 1e-4
