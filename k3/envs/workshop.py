@@ -7,7 +7,7 @@ from k3.envs.harness.task import Ability
 from k3.envs.sandbox import MIB, Backend, Checkpoint, Limits, Ran, Sandbox
 from k3.errors import CheckpointError, RequestError
 
-LIMITS = Limits(seconds=10.0, disk_bytes=16 * MIB, processes=32, output_bytes=200_000)
+LIMITS = Limits(seconds=30.0, disk_bytes=16 * MIB, processes=32, output_bytes=200_000)
 TRIES = 4
 LINES = 200
 _TEXT, _LINE = {"type": "string"}, {"type": "integer"}

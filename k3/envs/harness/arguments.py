@@ -48,7 +48,7 @@ def typed(part: str, schema: Mapping[str, Any]) -> Any:
     if schema.get("type") in ("integer", "number", "boolean", "array", "object"):
         try:
             return _loads(part)
-        except ValueError:
+        except (ValueError, RecursionError):
             return part
     return part
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from k3.data.xtml import Message, RenderOptions
 from k3.envs import environment
 from k3.envs.environment import Agent, Chat
-from k3.envs.harness import context, wording
+from k3.envs.harness import context, scripted, wording
 from k3.envs.harness.harness import Harness
 from k3.envs.harness.surface import REMEMBER, Surface
 from k3.envs.harness.task import SUBMIT, Ability, Asked, Content, Task, worded
@@ -37,6 +37,7 @@ class Harnessed:
             self._abilities[REMEMBER] = self._remembering()
         self.surface = Surface(harness, self._abilities)
         self._turn, self._nudged, self._over = 0, 0, False
+        self._solver: Agent | None = None
 
     @property
     def wanted(self) -> RenderOptions:
@@ -78,6 +79,12 @@ class Harnessed:
     def through(self, agent: Agent) -> Agent:
         """The agent, who sees no more than the harness shows."""
         return lambda messages: agent(self.shown(messages))
+
+    def solve(self, messages: Sequence[Chat]) -> Message:
+        """The next answer of the task's perfect agent: what a cold start shows."""
+        if self._solver is None:
+            self._solver = scripted.solver(self)
+        return self._solver(messages)
 
     def _heard(self, turn: int, said: wording.Said, message: Message) -> list[Chat]:
         if said.calls:

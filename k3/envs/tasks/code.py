@@ -16,7 +16,7 @@ from k3.envs.workshop import Workshop
 
 DOMAIN = "code"
 VISIBLE, HIDDEN = 4, 6
-SECONDS = 5.0
+SECONDS = 10.0
 Case = tuple[Any, Any]
 """An input and what is expected."""
 

@@ -48,4 +48,5 @@ def test_an_object_is_read_and_none_is_an_empty_one():
 def test_words_of_a_line_are_typed_where_the_schema_says_so():
     assert arguments.typed("3", {"type": "integer"}) == 3
     assert arguments.typed("3", {"type": "string"}) == "3"
+    assert arguments.typed("[" * 100_000, {"type": "array"}) == "[" * 100_000
     assert arguments.typed("three", {"type": "integer"}) == "three"

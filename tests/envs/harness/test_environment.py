@@ -26,11 +26,10 @@ def test_the_same_task_is_solved_under_every_preset(errand, name):
     played = Harnessed(errand, harness.preset(name))
     assert isinstance(played, Environment)
     seen = []
-    solve = harness.solver(played)
 
     def agent(messages):
         seen[:] = messages
-        return solve(messages)
+        return played.solve(messages)
 
     assert play(played, played.through(agent)) == 1.0
     assert errand.closed == 1
