@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -227,9 +228,16 @@ def outside(tmp_path_factory):
     """What an attempt is after: a listening port, a secret file, a host process."""
     secret = tmp_path_factory.mktemp("host") / "secret"
     secret.write_text("secret")
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        subprocess.Popen(["sleep", "1000"]) as process,
+    ):
         port = server.getsockname()[1]
-        yield {"PORT": str(port), "SECRET": str(secret), "HOSTPID": str(2**22 - 1)}
+        names = {"PORT": str(port), "SECRET": str(secret), "HOSTPID": str(process.pid)}
+        yield names
+        alive = process.poll() is None
+        process.kill()
+    assert alive, "an attempt has reached a process of the host"
 
 
 @pytest.mark.parametrize("name", REFUSED)
