@@ -56,8 +56,9 @@ class Liar:
 
 
 def unique_bigrams(texts: Sequence[list[int]]) -> float:
-    """Different pairs of neighbours over tokens, the least of all texts."""
-    return min(len(set(pairwise(text))) / max(len(text), 1) for text in texts)
+    """Different pairs of neighbours over tokens, the least of all texts of two."""
+    shares = [len(set(pairwise(text))) / len(text) for text in texts if len(text) > 1]
+    return min(shares, default=0.0)
 
 
 def check(wanted: Texts, got: Texts) -> None:

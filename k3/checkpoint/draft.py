@@ -1,4 +1,8 @@
-"""A draft's folder: config.json and model.safetensors, checked whole on loading."""
+"""A draft's folder: config.json and model.safetensors, checked whole on loading.
+
+A fused draft's tensors have the names of the public drafts for K3 (Source: NVIDIA NeMo
+Automodel, components/speculative/eagle/draft_kimi_k3.py).
+"""
 
 import json
 import os
@@ -15,6 +19,16 @@ from k3.errors import CheckpointError
 from k3.model.draft import Draft
 
 FILE_NAME = "model.safetensors"
+MASK = "t2d"
+"""Which of the target's tokens a fused draft can name, beside its table."""
+OUTSIDE = {
+    "embed_tokens.weight": "model.embed_tokens.weight",
+    "fc.weight": "model.fc.weight",
+    "shared_head.norm.weight": "model.norm.weight",
+    "shared_head.head.weight": "lm_head.weight",
+    "d2t": "d2t",
+}
+"""Names of a fused draft's tensors that are not its layer's."""
 
 
 def save(draft: Draft, directory: str | os.PathLike[str]) -> None:
@@ -25,6 +39,8 @@ def save(draft: Draft, directory: str | os.PathLike[str]) -> None:
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: x.detach().contiguous() for name, x in _tensors(draft).items()}
+    if draft.fused and "d2t" in tensors:
+        tensors[MASK] = _mask(draft)
     temporary = lock.temporary(folder, FILE_NAME)
     save_file(tensors, temporary, metadata={"format": "pt"})
     temporary.replace(folder / FILE_NAME)
@@ -55,13 +71,15 @@ def load(
             "the whole folder"
         ) from error
     with torch.inference_mode(False):
-        dtype = dtype or tensors.get("fc.weight", torch.empty(0)).dtype
+        dtype = dtype or tensors.get(_named("fc.weight", config), torch.empty(0)).dtype
         draft = Draft(config, dtype).to(device)
+    mask = tensors.pop(MASK, None) if draft.fused else None
     _check(_tensors(draft), tensors, path)
     with torch.no_grad():
         for name, value in _tensors(draft).items():
             value.copy_(tensors[name])
     draft.check_table()
+    _check_mask(draft, mask)
     return draft.requires_grad_(False).eval()
 
 
@@ -70,7 +88,31 @@ def _tensors(draft: Draft) -> dict[str, Tensor]:
     found = draft.state_dict(keep_vars=True)
     if draft.config.vocab_size == draft.config.text.vocab_size:
         del found["d2t"]
-    return found
+    return {_named(name, draft.config): x for name, x in found.items()}
+
+
+def _named(name: str, config: DraftConfig) -> str:
+    """The name of a tensor in the file."""
+    if config.layout != "fused":
+        return name
+    return OUTSIDE.get(name, f"model.layers.0.{name}")
+
+
+def _mask(draft: Draft) -> Tensor:
+    known = torch.zeros(draft.config.text.vocab_size, dtype=torch.bool)
+    known[draft.target_ids().cpu()] = True
+    return known
+
+
+def _check_mask(draft: Draft, told: Tensor | None) -> None:
+    """Refuse a mask that does not say what the table says."""
+    known = _mask(draft)
+    if told is not None and not torch.equal(told.cpu(), known):
+        raise CheckpointError(
+            f"{MASK} flags the {int(known.sum())} of {len(known)} tokens that d2t "
+            f"names: got {told.dtype} {list(told.shape)}, {int(told.sum())} of them "
+            "set; copy both from one draft"
+        )
 
 
 def _check(wanted: dict[str, Tensor], found: dict[str, Tensor], path: Path) -> None:

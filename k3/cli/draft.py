@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 KEYS = (
     *("steps", "batch", "tokens", "learning_rate", "warmup", "decay", "clip"),
     *("seed", "log_steps"),
-    *("taps", "taps_of", "taps_at", "experts", "num_speculative_steps"),
+    *("taps", "taps_of", "taps_at", "layout", "experts", "num_speculative_steps"),
 )
 
 Data = Annotated[

@@ -16,9 +16,11 @@ STEPS = 7
 """Positions that training unrolls and a round proposes."""
 PAPER_TAPS = (0, 3, -1)
 """First, fourth and final block."""
+LAYOUTS = ("mtp", "fused")
+FIELDS = ("taps_of", "taps_at", "layout", "experts", "num_speculative_steps")
 KEYS = (
-    *("model_type", "architectures", "text_config", "taps", "taps_of", "taps_at"),
-    *("draft_vocab_size", "experts", "num_speculative_steps"),
+    *("model_type", "architectures", "text_config", "taps", "draft_vocab_size"),
+    *FIELDS,
 )
 
 
@@ -32,13 +34,16 @@ class DraftConfig:
     the one before it wrote it. A tap is the running residual sum, never what a depth
     retrieval made of it.
     `draft_vocab_size` is smaller than the target's where a table maps the ids;
-    `experts` gives the layer routed experts instead of a dense MLP.
+    `experts` gives the layer routed experts instead of a dense MLP. `layout` is that of
+    the MTP layer, or "fused", the public drafts' for K3 without rotary positions: the
+    attention reads [embedding | feature], twice as wide, and adds to the feature.
     """
 
     text: TextConfig
     taps: tuple[int, int, int] = PAPER_TAPS
     taps_of: str = "block"
     taps_at: str = "output"
+    layout: str = "mtp"
     draft_vocab_size: int | None = None
     experts: bool = False
     num_speculative_steps: int = STEPS
@@ -50,9 +55,12 @@ class DraftConfig:
             for name, value, known in (
                 ("taps_of", self.taps_of, ("block", "layer")),
                 ("taps_at", self.taps_at, ("output", "input")),
+                ("layout", self.layout, LAYOUTS),
             )
             if value not in known
         ]
+        if self.layout == "fused" and self.experts:
+            wrong.append("a fused draft has a dense MLP: got experts; leave them out")
         size, most = self.draft_vocab_size, self.text.vocab_size
         if size is not None and not 1 <= size <= most:
             wrong.append(f"draft_vocab_size must be 1 to {most}: got {size}")
@@ -122,8 +130,7 @@ class DraftConfig:
                 f"a draft obeys all that its config says: got {', '.join(unknown)}, "
                 f"which this one cannot; known are {', '.join(KEYS)}"
             )
-        names = {"taps_of", "taps_at", "draft_vocab_size", "experts"}
-        names |= {"num_speculative_steps"}
+        names = (*FIELDS, "draft_vocab_size")
         given = {name: data[name] for name in names if name in data}
         text = K3Config.from_dict(data.get("text_config", {})).text
         taps = tuple(data.get("taps", PAPER_TAPS))
@@ -135,10 +142,7 @@ class DraftConfig:
             "model_type": MODEL_TYPE,
             "architectures": ["K3Eagle3Draft"],
             "taps": list(self.taps),
-            "taps_of": self.taps_of,
-            "taps_at": self.taps_at,
-            "experts": self.experts,
-            "num_speculative_steps": self.num_speculative_steps,
+            **{name: getattr(self, name) for name in FIELDS},
             "text_config": self.text.to_dict(),
         }
         if self.draft_vocab_size is not None:

@@ -14,45 +14,12 @@ from k3.config.draft import DraftConfig
 from k3.errors import CheckpointError, RequestError
 from k3.model import Model
 from k3.model.cache import MLACache
+from k3.model.draft_attention import DraftAttention, Pair
 from k3.model.linear import RMSNorm, linear
-from k3.model.mla import MLA
 from k3.model.mlp import MLP
 from k3.model.moe import MoE
 from k3.model.mtp import MTP, SharedHead
 from k3.model.taps import Taps
-
-Pair = tuple[Tensor, Tensor]
-"""Keys and values of every head."""
-
-
-class DraftAttention(MLA):
-    """Eq. 7 in a draft: the past as the target saw it, then the draft's own steps."""
-
-    def extend(
-        self,
-        x: Float[Tensor, "B T D"],
-        past: list[Pair],
-        seen: Bool[Tensor, "T T"],
-    ) -> Float[Tensor, "B T D"]:
-        """Attend at every position to `past[0]` before it and to the steps from it.
-
-        `seen[t, s]` says whether t sees s in the first step; each later step is seen
-        from its own position alone. Appends the keys and values of x to `past`.
-        """
-        q = self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x)))
-        q = q.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [B H T dim]
-        past.append(self._keys_and_values(self._rows(x)))
-        (k, v), steps = past[0], past[1:]
-        scores = (q @ k.mT).masked_fill(~seen, -torch.inf)
-        own = [(q * key).sum(-1, keepdim=True) for key, _ in steps]
-        weights = torch.cat([scores, *own], -1).float() * self.scale
-        weights = weights.softmax(-1).to(v.dtype)
-        T = x.shape[1]
-        out = weights[..., :T] @ v
-        for n, (_, value) in enumerate(steps):
-            out = out + weights[..., T + n, None] * value
-        out = out.transpose(1, 2).flatten(2)
-        return self.o_proj((out * torch.sigmoid(self.g_proj(x).float())).to(x.dtype))
 
 
 class Draft(nn.Module):
@@ -61,7 +28,8 @@ class Draft(nn.Module):
     x = eh_proj [enorm(e) | hnorm(feature)], then MLA and a feed-forward with plain
     sums; the sum is the next feature. Names are those of the MTP layer, with `fc` for
     the fusion [low middle high] and, where it has fewer tokens than its target, the
-    table `d2t`: draft id i is target id i + d2t[i].
+    table `d2t`: draft id i is target id i + d2t[i]. In the fused layout x is the
+    feature and MLA reads [input_layernorm(e) | hidden_norm(feature)].
     """
 
     d2t: Int[Tensor, " draft_W"]
@@ -74,10 +42,14 @@ class Draft(nn.Module):
             text.vocab_size, D, padding_idx=text.pad_token_id, dtype=dtype
         )
         self.fc = linear(3 * D, D, dtype)
-        self.enorm, self.hnorm = RMSNorm(D, eps, dtype), RMSNorm(D, eps, dtype)
-        self.eh_proj = linear(2 * D, D, dtype)
+        self.fused = config.layout == "fused"
+        if self.fused:
+            self.hidden_norm = RMSNorm(D, eps, dtype)
+        else:
+            self.enorm, self.hnorm = RMSNorm(D, eps, dtype), RMSNorm(D, eps, dtype)
+            self.eh_proj = linear(2 * D, D, dtype)
         self.input_layernorm = RMSNorm(D, eps, dtype)
-        self.self_attn = DraftAttention(text, dtype)
+        self.self_attn = DraftAttention(text, dtype, 2 * D if self.fused else D)
         self.post_attention_layernorm = RMSNorm(D, eps, dtype)
         if config.experts:
             self.block_sparse_moe = MoE(text, dtype, "dequantized")
@@ -92,7 +64,8 @@ class Draft(nn.Module):
     def start_(self, target: Model, seed: int = 0) -> "Draft":
         """Begin where the target's MTP layer ended, or at its embedding and head.
 
-        W_E3 = [0 0 I]: the fused feature is that of the final block. Returns self.
+        W_E3 = [0 0 I]: the fused feature is that of the final block. Returns self. A
+        fused draft takes the embedding and head: its layer reads another input.
         Raises: RequestError for a target of other sizes.
         """
         text = target.config.text
@@ -115,7 +88,7 @@ class Draft(nn.Module):
         self.fc.weight.zero_()
         self.fc.weight[:, 2 * D :] = torch.eye(D)
         layers = target.language_model.model.layers
-        if text.num_nextn_predict_layers:
+        if text.num_nextn_predict_layers and not self.fused:
             self._copy(cast(MTP, layers[text.num_hidden_layers]))
         else:
             self.embed_tokens.weight.copy_(
@@ -157,8 +130,8 @@ class Draft(nn.Module):
         lens: tuple[int, ...] | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Hidden states alone: of a long context few are asked for logits."""
-        x = self._enter(ids, feature)
-        return self._leave(x + self.self_attn(self.input_layernorm(x), cache, lens))
+        x, read = self._enter(ids, feature)
+        return self._leave(x + self.self_attn(read, cache, lens))
 
     def unroll(
         self,
@@ -176,9 +149,8 @@ class Draft(nn.Module):
         seen, past = _seen(lens, ids.device), list[Pair]()
         feature, made = self.fuse(features), []
         for j in range(steps):
-            x = self._enter(ids.roll(-1 - j, -1), feature)
-            x = x + self.self_attn.extend(self.input_layernorm(x), past, seen)
-            feature = self._leave(x)
+            x, read = self._enter(ids.roll(-1 - j, -1), feature)
+            feature = self._leave(x + self.self_attn.extend(read, past, seen))
             made.append(self.shared_head(feature))
         return made
 
@@ -199,9 +171,14 @@ class Draft(nn.Module):
                 f"{len(ids.unique())} different ones of {len(ids)}"
             )
 
-    def _enter(self, ids: Tensor, feature: Tensor) -> Tensor:
-        e = self.enorm(self.embed_tokens(ids))
-        return self.eh_proj(torch.cat([e, self.hnorm(feature)], -1))
+    def _enter(self, ids: Tensor, feature: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the residual that the layer adds to, and what its attention reads."""
+        e = self.embed_tokens(ids)
+        if self.fused:
+            both = self.input_layernorm(e), self.hidden_norm(feature)
+            return feature, torch.cat(both, -1)
+        x = self.eh_proj(torch.cat([self.enorm(e), self.hnorm(feature)], -1))
+        return x, self.input_layernorm(x)
 
     def _leave(self, x: Tensor) -> Tensor:
         normed = self.post_attention_layernorm(x)

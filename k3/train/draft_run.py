@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from k3.checkpoint import load, locate
+from k3.config import TextConfig
 from k3.config.draft import DraftConfig
 from k3.data.mixture import Mixture
 from k3.errors import RequestError
@@ -25,7 +26,7 @@ HELD_ROWS = 8
 """Held-out rows that a draft is judged by, before and after."""
 
 PICTURE = "loss.svg"
-SHAPE = ("taps", "taps_of", "taps_at", "experts", "num_speculative_steps")
+SHAPE = ("taps", "taps_of", "taps_at", "layout", "experts", "num_speculative_steps")
 OPTIONS = tuple(f.name for f in dataclasses.fields(DraftOptions))
 SETTINGS = (*OPTIONS, *SHAPE)
 
@@ -63,7 +64,7 @@ def run(
     with report.stage("reading the target and the data", quiet=quiet):
         target = load.load(folder, dtype=torch.float32, experts="dequantized")
         target.requires_grad_(False)
-        config = DraftConfig(text=target.config.text, **shape)
+        config = _config(target.config.text, shape)
         mixed = draft_data.mixtures(data, folder, options.tokens, options.seed)
         held = [mixed[1].row(n) for n in range(HELD_ROWS)]
     pretrain.open_fresh(directory)
@@ -126,6 +127,13 @@ def _train(
         out=directory,
         report=tell,
     )
+
+
+def _config(text: TextConfig, shape: Mapping[str, Any]) -> DraftConfig:
+    """The draft of a target: routed experts where its MTP layer has them."""
+    fused = shape.get("layout") == "fused"
+    experts = text.num_nextn_predict_layers > 0 and not fused
+    return DraftConfig(text=text, **({"experts": experts} | dict(shape)))
 
 
 def _settings(given: Mapping[str, Any]) -> tuple[DraftOptions, dict[str, Any]]:

@@ -60,6 +60,8 @@ def test_report_58_three_layers_are_tapped_once_each_and_in_range():
         ({"taps_at": "middle"}, "taps_at must be output or input"),
         ({"draft_vocab_size": 0}, "draft_vocab_size must be 1 to 61: got 0"),
         ({"draft_vocab_size": 62}, "draft_vocab_size must be 1 to 61"),
+        ({"layout": "llama"}, "layout must be mtp or fused: got 'llama'"),
+        ({"layout": "fused", "experts": True}, "a fused draft has a dense MLP"),
         ({"num_speculative_steps": 0}, "num_speculative_steps must be at least 1"),
     ],
 )

@@ -61,10 +61,10 @@ def test_report_58_a_tap_holds_the_number_of_its_layer():
     assert read[0, 0].tolist() == [1.0] * 4 + [4.0] * 4 + [5.0] * 4
 
 
-@pytest.mark.parametrize("experts", [False, True])
-def test_the_unroll_is_what_decoding_does(net, experts):
+@pytest.mark.parametrize("options", [{}, {"experts": True}, {"layout": "fused"}])
+def test_the_unroll_is_what_decoding_does(net, options):
     """At each position: the past from true features, then its own tokens forward."""
-    draft, tokens = fresh(net, experts=experts), ids(1, 9)
+    draft, tokens = fresh(net, **options), ids(1, 9)
     _, taps = run(net, tokens)
     read = features(taps, draft.config.layers)
     with torch.no_grad():
@@ -103,6 +103,22 @@ def test_report_59_each_step_feeds_the_ones_after_it(net):
             moved = [x[0, 0] for x in draft.unroll(other, read, (12,), 7)]
             changed = [not torch.equal(a, b) for a, b in zip(plain, moved, strict=True)]
             assert changed == [False] * j + [True] * (7 - j)
+
+
+def test_a_fused_draft_adds_to_the_feature(net):
+    """MLA reads [norm(e) | norm(f)], and f is the residual: without MLA it stays."""
+    draft, D = fresh(net, layout="fused"), MADE.text.hidden_size
+    tokens, feature = ids(1, 1), torch.randn(1, 1, D)
+    with torch.no_grad():
+        draft.self_attn.o_proj.weight.zero_()
+        draft.mlp.down_proj.weight.zero_()
+        hidden, logits = draft(tokens, feature)
+        assert torch.equal(hidden, feature)
+        assert torch.equal(logits, draft.shared_head(feature))
+    assert draft.self_attn.q_a_proj.weight.shape[1] == 2 * D
+    head = net.language_model.lm_head.weight
+    # fresh makes matrices eight times larger.
+    assert torch.equal(draft.shared_head.head.weight, 8 * head)
 
 
 def test_report_38_the_table_holds_offsets(net):
