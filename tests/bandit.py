@@ -69,7 +69,7 @@ def recipe(**changes):
         domain="agentic",
         effort="low",
         tasks=("even",),
-        iterations=3,
+        iterations=2,
         prompts=3,
         samples=4,
         share=1.0,

@@ -158,7 +158,8 @@ def test_a_draft_has_no_routes():
 
 
 def test_a_run_with_replay_goes_on_after_a_cut(tmp_path):
-    records, chosen = [], bandit.recipe(replay=True, iterations=2)
-    bandit.run(tmp_path, bandit.recipe(replay=True, iterations=1))
+    records, one = [], {"replay": True, "prompts": 1, "samples": 2}
+    bandit.run(tmp_path, bandit.recipe(iterations=1, **one))
+    chosen = bandit.recipe(iterations=2, **one)
     bandit.run(tmp_path, chosen, report=records.append)
     assert records[0]["parity"]["max"] < 1e-4

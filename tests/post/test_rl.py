@@ -44,16 +44,16 @@ def whole(tmp_path_factory):
 
 def test_a_run_says_what_it_did(whole):
     directory, found, records = whole
-    check_complete(directory, 3)
-    assert [r["step"] for r in records] == [1, 2, 3]
+    check_complete(directory, 2)
+    assert [r["step"] for r in records] == [1, 2]
     for record in records:
         assert record["samples"] == 12
         assert record["parity"]["max"] < 1e-4
         assert record["parity"]["tokens"] == record["learned_tokens"] > 0
         assert record["staleness"] == {"mean": 0.0, "max": 0}
         assert 0 <= record["success"] == record["reward"] <= 1
-    assert found.at.iteration == found.sampler.version == 3
-    assert records[0]["learning_rate"] > records[2]["learning_rate"]
+    assert found.at.iteration == found.sampler.version == 2
+    assert records[0]["learning_rate"] > records[1]["learning_rate"]
 
 
 POINTS = ("sampled", "logged", "learned", "updated", "handed", "saved")
@@ -101,7 +101,7 @@ def test_a_run_that_was_cut_ends_as_one_that_was_not(
     monkeypatch.undo()
     records = []
     found = bandit.run(tmp_path, report=records.append)
-    check_complete(tmp_path, 3)
+    check_complete(tmp_path, 2)
     for name, value in bandit.weights(whole[1]).items():
         assert torch.equal(value, bandit.weights(found)[name]), name
     assert found.at.learned_tokens == whole[1].at.learned_tokens
@@ -129,8 +129,8 @@ def killed(directory, iterations, kills, rng):
 
 
 def test_kill_9_loses_no_finished_sample(whole, tmp_path):
-    assert killed(tmp_path, 3, 1, random.Random(0)) == 0
-    check_complete(tmp_path, 3)
+    assert killed(tmp_path, 2, 1, random.Random(0)) == 0
+    check_complete(tmp_path, 2)
     check_same_as(whole[0], tmp_path)
 
 
@@ -155,7 +155,7 @@ def check_same_as(one, two):
 
 def test_partial_rollouts_keep_what_is_under_way(tmp_path):
     records = []
-    chosen = bandit.recipe(share=0.5, iterations=4)
+    chosen = bandit.recipe(share=0.5, iterations=3)
     found = bandit.run(tmp_path, chosen, report=records.append)
     assert any(r["staleness"]["max"] > 0 for r in records if "staleness" in r)
     updates = lines(tmp_path, "learned")
@@ -165,10 +165,10 @@ def test_partial_rollouts_keep_what_is_under_way(tmp_path):
 
 
 def test_samples_of_open_groups_are_used_after_a_kill(tmp_path):
-    chosen = bandit.recipe(share=0.5, iterations=2)
+    chosen = bandit.recipe(share=0.5, iterations=1)
     bandit.run(tmp_path, chosen)
     before = {line["key"]: line for line in lines(tmp_path, "finished")}
-    chosen = bandit.recipe(share=0.5, iterations=4)
+    chosen = bandit.recipe(share=0.5, iterations=2)
     bandit.run(tmp_path, chosen)
     keys = [line["key"] for line in lines(tmp_path, "finished")]
     assert len(keys) == len(set(keys))
