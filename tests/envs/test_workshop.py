@@ -9,7 +9,7 @@ from k3.errors import CheckpointError, RequestError
 
 @pytest.fixture
 def shop(boxes):
-    made = Workshop(boxes, {"a.txt": b"one\ntwo\ntwo\n\xff"}, Limits(seconds=6.0))
+    made = Workshop(boxes, {"a.txt": b"one\ntwo\ntwo\n\xff"}, Limits(seconds=30.0))
     yield made
     made.close()
     made.close()

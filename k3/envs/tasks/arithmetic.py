@@ -26,9 +26,10 @@ def make(split: Split, index: int) -> Exact:
     lot = Lot.of(DOMAIN, split, index)
     while True:
         asked = _expression(lot, 1 + index % DEEPEST)
-        if lot.keeps(f"arithmetic:{asked}"):
+        right = str(value(asked))
+        # A value of one digit would be guessed too often.
+        if len(right) > 2 and lot.keeps(f"{DOMAIN}:{asked}"):
             break
-    right = str(value(asked))
     goal = (
         f"What is {asked}? Here // is division rounded down and % is its remainder, "
         "never negative for a positive divisor. Answer with the whole number alone."

@@ -14,6 +14,7 @@ from k3.envs.documents.expand import Path
 from k3.envs.documents.library import Library
 from k3.envs.tasks import reading
 from k3.envs.tasks.reading import Reading
+from k3.errors import RequestError
 
 DOMAIN = "inheritance"
 DEEPEST = 3
@@ -39,7 +40,13 @@ def _shelf() -> tuple[Library, list[list[Path]]]:
     found = [fact for document in documents for fact in facts.of_classes(document)]
     known = facts.unambiguous(found)
     graph = expand.expand([fact.subject for fact in known.values()], known, 1)
-    return Library(documents), [graph.paths(1 + at) for at in range(DEEPEST)]
+    paths = [graph.paths(1 + at) for at in range(DEEPEST)]
+    if not all(paths):
+        raise RequestError(
+            "inheritance needs the source files of Python's library: got "
+            f"{len(documents)} of them; install Python with its sources"
+        )
+    return Library(documents), paths
 
 
 def _documents() -> list[Document]:

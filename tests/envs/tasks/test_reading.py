@@ -8,6 +8,7 @@ from k3.envs.documents import citation
 from k3.envs.environment import play
 from k3.envs.harness import PRESETS, Harnessed
 from k3.envs.tasks import inheritance, research, retrieval
+from k3.errors import RequestError
 
 MAKERS = (retrieval.make, research.make, inheritance.make)
 
@@ -86,3 +87,11 @@ def test_difficulty_is_depth_and_every_fifth_question_has_two_paths():
     assert counts == [1, 2, 3, 4]
     assert ", " in research.make("train", 4).right
     assert [len(inheritance.make("train", i).passages) for i in range(3)] == [1, 2, 3]
+
+
+def test_without_the_sources_of_python_there_is_a_sentence(monkeypatch, tmp_path):
+    inheritance._shelf.cache_clear()
+    monkeypatch.setattr(inheritance.sysconfig, "get_path", lambda name: str(tmp_path))
+    with pytest.raises(RequestError, match=r"needs the source files .*: got 0 of them"):
+        inheritance.make("train", 0)
+    inheritance._shelf.cache_clear()
