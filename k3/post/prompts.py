@@ -1,6 +1,7 @@
 """What a run plays: instances of its tasks in turn, each an episode of its number."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from k3.data.tasks.lot import Split
 from k3.data.tokenizer import Tokenizer
@@ -8,9 +9,19 @@ from k3.envs import registry
 from k3.post import episode
 from k3.post.episode import EnvironmentEpisode
 from k3.post.recipes import Recipe
+from k3.train.trajectory import Episode
 
 LOTS = 10**7
 """Instances that a seed has for itself."""
+
+
+class Numbered(Protocol):
+    """Prompts one after the other; `number` says which one comes next."""
+
+    number: int
+
+    def __call__(self) -> tuple[str, Callable[[], Episode]]:
+        """A name, and what makes an episode of it."""
 
 
 class Prompts:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from k3.post import journal
 from k3.post.journal import Line
-from k3.post.prompts import Prompts
+from k3.post.prompts import Numbered
 from k3.post.rl import At, Loop
 from k3.train import snapshot
 
 
-def restore(loop: Loop, prompts: Prompts, directory: Path) -> None:
+def restore(loop: Loop, prompts: Numbered, directory: Path) -> None:
     """Take back the newest snapshot, and from the journal all that it does not know.
 
     Raises: CheckpointError where either is damaged or of another run.
@@ -30,7 +30,7 @@ def restore(loop: Loop, prompts: Prompts, directory: Path) -> None:
         loop.sampler.update(loop.at.iteration)
 
 
-def replay(loop: Loop, prompts: Prompts, lines: Sequence[Line]) -> None:
+def replay(loop: Loop, prompts: Numbered, lines: Sequence[Line]) -> None:
     """Put every group where it was: learned from, to be learned from again, or open.
 
     Samples that had not finished begin anew.

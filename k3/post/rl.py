@@ -12,7 +12,7 @@ from k3.errors import RequestError
 from k3.post import journal, policy
 from k3.post.journal import Journal
 from k3.post.policy import Lesson, Policy
-from k3.post.prompts import Prompts
+from k3.post.prompts import Numbered
 from k3.post.recipes import Recipe
 from k3.post.rewards import Rewards
 from k3.train import interrupt
@@ -22,9 +22,13 @@ from k3.train.writer import Writer
 
 Record = dict[str, Any]
 Group = list[Trajectory]
-Teach = Callable[[Group, Sequence[float]], Sequence[Any]]
-"""The lessons of a group and its rewards."""
-REINFORCED: Teach = policy.lessons
+Teach = Callable[[Sequence[tuple[Group, Sequence[float]]]], Sequence[Any]]
+"""The lessons of groups and their rewards."""
+
+
+def reinforced(rewarded: Sequence[tuple[Group, Sequence[float]]]) -> Sequence[Any]:
+    """What groups teach by the rewards of their samples."""
+    return [x for group, found in rewarded for x in policy.lessons(group, found)]
 
 
 class Updated(Sampler, Protocol):
@@ -65,7 +69,7 @@ class Loop:
     rollouts: Rollouts
     rewards: Rewards
     journal: Journal
-    teach: Teach = REINFORCED
+    teach: Teach = reinforced
     at: At = field(default_factory=At)
     again: list[list[Group]] = field(default_factory=list)
 
@@ -74,7 +78,7 @@ class Loop:
         recipe: Recipe,
         policy: Policy,
         sampler: Updated,
-        prompts: Prompts,
+        prompts: Numbered,
         parts: tuple[Rewards, Journal],
     ) -> "Loop":
         """A run at its start."""
@@ -109,7 +113,7 @@ class Loop:
         at, recipe = self.at, self.recipe
         at.torn = True
         rewarded = [(g, self.rewards.of(g, at.iteration)) for g in groups]
-        lessons = [x for g, found in rewarded for x in self.teach(g, found)]
+        lessons = self.teach(rewarded)
         rate = recipe.rate(at.iteration)
         version = self.sampler.version
         record = self.policy.update(lessons, version, pool, rate)

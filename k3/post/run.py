@@ -68,7 +68,7 @@ def run(
         "recipe": recipe.to_dict(),
         "base": model.weight_version,
     }
-    known = _open(directory, facts, resume=resume)
+    known = open_folder(directory, facts, resume=resume)
     policy = prepared(model, recipe)
     sampling: Updated = local(model, recipe, tokenizer)
     if server is not None:
@@ -102,7 +102,10 @@ def _train(
     ):
         loop = Loop.of(recipe, policy, sampler, prompts, (rewards, log))
         recover.restore(loop, prompts, directory)
-        rl.steps(loop, pool, writer, facts, tell)
+        try:
+            rl.steps(loop, pool, writer, facts, tell)
+        finally:
+            loop.rollouts.close()
     return loop.at
 
 
@@ -161,7 +164,9 @@ def _success(
     return {task: success.to_dict() for task, success in found.items()}
 
 
-def _open(directory: Path, facts: dict[str, Any], *, resume: bool) -> dict[str, Any]:
+def open_folder(
+    directory: Path, facts: dict[str, Any], *, resume: bool
+) -> dict[str, Any]:
     """What is known of a run that goes on; nothing of one that begins."""
     if not resume:
         return pretrain.open_fresh(directory)

@@ -1,0 +1,175 @@
+"""One student of three teachers: how much of each one's gain it keeps (Eq. 15).
+
+    python benchmarks/mopd.py [--out runs/mopd] [--small] [--iterations 40]
+
+The start is the shipped model after a short fine-tuning on dialogues of all three
+tasks. Each teacher is the start, fine-tuned further on one task. The student begins as
+the start: once with the on-policy loss of Eq. 15, once with the dense one. Rates are of
+held-out instances at temperature 1. Prints a JSON line a figure, writes them to
+OUT/figures.jsonl. Steps that are there already are not done again.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import k3
+from k3.data.tasks.lot import Lot, Split
+from k3.data.xtml import Message, RenderOptions
+from k3.envs import registry
+from k3.envs.environment import Chat
+from k3.post import cold, course, distillation, measure, recipes, run
+from k3.post.course import Course, Taught
+from k3.post.recipes import Recipe
+from k3.train import sft
+
+TASKS = {"general-low": "last", "agentic-low": "calculator", "agentic-high": "lookup"}
+"""What each teacher is for, and the task that stands for it."""
+START_STEPS, TEACHER_STEPS = 30, 90
+FIRST = 10**9
+"""Instances of the dialogues, which no rollout begins at."""
+
+
+@dataclass(slots=True)
+class Last:
+    """An environment: which number of four came last, in one answer without tools."""
+
+    numbers: Sequence[int]
+    answer: str | None = None
+
+    @property
+    def wanted(self) -> RenderOptions:
+        """No tools, no thinking."""
+        return RenderOptions(thinking=False)
+
+    def begin(self) -> list[Chat]:
+        """The question."""
+        said = ", ".join(map(str, self.numbers))
+        return [{"role": "user", "content": f"Which is the last of {said}?"}]
+
+    def reply(self, message: Message) -> list[Chat] | None:
+        """Nothing follows the answer."""
+        self.answer = message.content or ""
+        return None
+
+    def score(self) -> float:
+        """1 for an answer that ends with the number, and says little else."""
+        words = re.findall(r"\w+", self.answer or "")
+        return float(len(words) <= 5 and words[-1:] == [str(self.numbers[-1])])
+
+    def close(self) -> None:
+        """It holds nothing."""
+
+    def solve(self, messages: Sequence[Chat]) -> Message:
+        """The right answer."""
+        return Message(None, f"It is {self.numbers[-1]}.", (), "stop")
+
+
+def last(split: Split, index: int) -> Last:
+    """The instance of this index."""
+    lot = Lot.of("last", split, index)
+    while True:
+        numbers = [lot.rng.randint(100, 999) for _ in range(4)]
+        if lot.keeps(f"last:{numbers}"):
+            return Last(numbers)
+
+
+registry.PLAIN["last"] = last
+
+
+def recipe(name: str, args: argparse.Namespace) -> Recipe:
+    """How a task is played."""
+    chosen = {"tasks": TASKS[name], "thinking": False, "budget_start": 0}
+    return recipes.named(name).set(chosen | {"max_tokens": 160, "workers": 1})
+
+
+def rates(model: str, args: argparse.Namespace) -> dict[str, Any]:
+    """Success of a checkpoint on held-out instances of every task, by teacher."""
+    loaded = k3.load(model, dtype=torch.float32, experts="dequantized")
+    tokenizer, found = k3.tokenizer(model), {}
+    for name in TASKS:
+        sampler = run.local(loaded, recipe(name, args), tokenizer)
+        told = measure.heldout(sampler, recipe(name, args), tokenizer, args.count)
+        found[name] = told[TASKS[name]].to_dict()
+    return found
+
+
+def tuned(base: str, tasks: Sequence[str], steps: int, folder: Path) -> None:
+    """Fine-tune a checkpoint on dialogues of a perfect agent, of each task in turn."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    data = folder.with_suffix(".jsonl")
+    each = [cold.dialogues(task, range(FIRST, FIRST + 2 * steps)) for task in tasks]
+    lines = itertools.chain.from_iterable(zip(*each, strict=True))
+    data.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    how = {"steps": steps, "batch": 1, "learning_rate": 2e-3, "workers": 1}
+    sft.run(base, data, folder, settings=how | {"schedule": "cosine"})
+
+
+def tell(out: Path, **figure: Any) -> None:
+    """Print a figure, and keep it."""
+    print(json.dumps(figure), flush=True)
+    with (out / "figures.jsonl").open("a") as file:
+        file.write(json.dumps(figure) + "\n")
+
+
+def models(args: argparse.Namespace) -> None:
+    """The start and the teachers, with their rates."""
+    out, steps = args.out, (3, 3) if args.small else (START_STEPS, TEACHER_STEPS)
+    start = out / "start"
+    if not (start / "config.json").exists():
+        tuned("tiny", list(TASKS.values()), steps[0], start)
+        tell(out, model="start", rates=rates(str(start), args))
+    for name, task in TASKS.items():
+        if not (out / name / "config.json").exists():
+            tuned(str(start), [task], steps[1], out / name)
+            tell(out, model=name, rates=rates(str(out / name), args))
+
+
+def student(args: argparse.Namespace, dense: int) -> None:
+    """A student of all three, by the on-policy loss or from so many likely tokens."""
+    settings = {
+        "iterations": 2 if args.small else args.iterations,
+        "prompts": 6 if args.small else 48,
+        "max_tokens": 160,
+        "thinking": False,
+        "learning_rate": args.rate,
+        "heldout": args.count,
+        "workers": 1,
+    }
+    teachers = tuple(
+        Taught.read(f"{name}={args.out / name}:{task}") for name, task in TASKS.items()
+    )
+    chosen = Course(teachers=teachers, recipe=course.RECIPE.set(settings), dense=dense)
+    name = f"dense-{dense}" if dense else "on-policy"
+    folder = args.out / name
+    if not (folder / "config.json").exists():
+        found = distillation.distilled(chosen, args.out / "start", folder)
+        tell(args.out, model=name, **dataclasses.asdict(found))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("runs/mopd"))
+    parser.add_argument("--small", action="store_true", help="seconds, no figures")
+    parser.add_argument("--iterations", type=int, default=40)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--dense", type=int, nargs="*", default=[0, 16])
+    args = parser.parse_args()
+    args.count = 6 if args.small else args.count
+    torch.set_num_threads(1)
+    models(args)
+    for dense in args.dense:
+        student(args, dense)
+
+
+if __name__ == "__main__":
+    main()
