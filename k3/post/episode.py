@@ -92,6 +92,10 @@ class EnvironmentEpisode:
         assert self._reward is not None
         return self._reward
 
+    def close(self) -> None:
+        """Free what the environment holds."""
+        self.environment.close()
+
     def _heard(self, answer: Message) -> list[int] | None:
         if answer.finish_reason in ("length", "abort"):
             return None

@@ -134,6 +134,11 @@ class Rollouts:
         del self._makers[group]
         return self.groups.pop(group)
 
+    def close(self) -> None:
+        """Free what the environments of unfinished samples hold."""
+        for trajectory in self.unfinished:
+            trajectory.leave()
+
     def _fill(self, finished: int) -> None:
         """Take new prompts until N K samples are without a reward."""
         wanted = self.options.prompts * self.options.samples - finished
@@ -216,6 +221,7 @@ class Rollouts:
     def _failed(self, trajectory: Trajectory, fault: Exception) -> None:
         """Begin anew, or end it without a reward that means anything."""
         trajectory.failures += 1
+        trajectory.leave()
         trajectory.restart(self._makers[trajectory.group]())
         if trajectory.failures >= self.options.attempts:
             trajectory.lost = f"{type(fault).__name__}: {fault}"

@@ -1,6 +1,7 @@
 """One sample of a rollout: who wrote each of its tokens, and in which environment."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -101,6 +102,13 @@ class Trajectory:
         """Append what the environment says."""
         self._append(tokens, False, [0.0] * len(tokens), 0)
         self.turn = len(self.tokens)
+
+    def leave(self) -> None:
+        """Free what its environment holds, if that can be told and can be done."""
+        close = getattr(self.episode, "close", None)
+        if close is not None:
+            with suppress(Exception):
+                close()
 
     def restart(self, episode: Episode) -> None:
         """Begin anew in another environment."""

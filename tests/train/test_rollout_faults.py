@@ -33,7 +33,11 @@ class Fragile:
     """Two turns, of which some calls fail."""
 
     def __init__(self, faults):
-        self.faults, self.left = faults, 2
+        self.faults, self.left, self.closed = faults, 2, 0
+
+    def close(self):
+        self.closed += 1
+        raise OSError("closing fails too")
 
     def _maybe(self, what):
         if self.faults.pop(what, None):
@@ -83,6 +87,18 @@ def test_one_that_fails_too_often_is_lost_and_says_why(where):
     assert (broken.reward, broken.num_written) == (0.0, 0)
     assert (whole.reward, whole.lost) == (0.5, "")
     assert len(told) == 2
+
+
+def test_environments_that_are_left_are_closed():
+    rollouts, _ = world({"reply": True})
+    samples = rollouts.take()
+    broken = samples[0].episode
+    rollouts.iterate()
+    assert broken.closed == 1
+    later = rollouts.take()
+    later[0].reward = 1.0
+    rollouts.close()
+    assert [one.episode.closed for one in later] == [0, 1]
 
 
 def test_attempts_are_at_least_one():
