@@ -7,6 +7,7 @@ import pytest
 import torch
 from small import gap, ids, model, state_gap
 
+import k3
 from k3 import errors
 from k3.kernels import choose
 from k3.kernels.native import decode, library, marks
@@ -184,3 +185,19 @@ def test_what_the_kernel_is_handed_is_the_threads_own(net):
         other = pool.submit(lambda: places.run).result()
     assert isinstance(other, decode.Run)
     assert other is not places.run
+
+
+def test_memories_that_leave_the_caches_between_steps(poisoned):
+    """As many as are written past them; any number of threads gives the same bits."""
+    loaded, found = k3.load("tiny", dtype=torch.float32), []
+    first = start(loaded, ids(7, 8))
+    before = torch.get_num_threads()
+    for kind, threads in (("torch", 1), ("native", 1), ("native", 2)):
+        torch.set_num_threads(threads)
+        found.append(steps(loaded, kind, first.fork(), ids(7, 2, seed=3)))
+    torch.set_num_threads(before)
+    (want, expected), (got, state), (other, same) = found
+    assert gap(got, want) < 1e-5
+    assert state_gap(state.fork(), expected) < 1e-5
+    assert torch.equal(got, other)
+    assert state_gap(state, same) == 0

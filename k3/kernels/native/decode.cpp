@@ -204,6 +204,7 @@ void step(const Model& model, const Run& run) {
     for (int64_t i = 0; i < z.layers; ++i)
         if (model.layers[i].width > widest) widest = model.layers[i].width;
     Pass pass{z, run, scratch};
+    for (int64_t i = 0; i < z.layers; ++i) pass.kda_layers += !model.layers[i].is_mla;
     const int64_t B = pass.B(), D = z.D;
     scratch.reserve(room(z, run) + B * widest * 16);
     auto* blocks = scratch.take<float>((z.layers + 1) * B * D);

@@ -84,7 +84,7 @@ struct Pass {
     const Sizes& z;
     const Run& run;
     Scratch& scratch;
-    int64_t layer = 0;
+    int64_t kda_layers = 0, layer = 0;
     int64_t B() const { return run.batch * run.tokens; }
     int64_t sequence(int64_t row) const { return row / run.tokens; }
     // Tokens of the sequence before that of a row.

@@ -1,6 +1,7 @@
 // The next tokens through a KDA layer: projections, convolution, gate, memory, gated
 // output.
 // See __AVX512BF16__ in lanes.h.
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -14,13 +15,37 @@ namespace k3 {
 
 namespace {
 
-// The memory S [V K] of a head after one token, in `next`; v, out [V].
+// Writes past the caches what is not read before the weights have emptied them.
+struct Streamed {
+    void operator()(float* p, vec x, int64_t) const {
+#if defined(__AVX512F__)
+        _mm512_stream_ps(p, (__m512)x);
+#else
+        store(p, x);
+#endif
+    }
+};
+
+// Memories of all layers from which on they leave the caches between two steps.
+constexpr int64_t STREAMED_BYTES = 1 << 19;
+// Floats from what is read to what is asked for: the processor foresees no next page.
+constexpr int64_t AHEAD = 1536;
+
+// The memory S [V K] of a head after one token, in `next`; v, out [V]. Streamed rows
+// are whole cache lines.
 void update(const kda::Few& x, const float* v, const float* S, float* next, int64_t K,
-            int64_t V, float* out) {
+            int64_t V, float* out, bool streams = false) {
     int64_t r = 0;
-    for (; r + kda::ROWS <= V; r += kda::ROWS)
-        kda::one_token<kda::ROWS>(x, S + r * K, next + r * K, K, v + r, out + r,
-                                  nullptr);
+    auto rows = [&](auto put) {
+        for (; r + kda::ROWS <= V; r += kda::ROWS) {
+            fetch(S + r * K + AHEAD, kda::ROWS * K);
+            kda::one_token<kda::ROWS>(x, S + r * K, next + r * K, K, v + r, out + r,
+                                      nullptr, put);
+        }
+    };
+    const bool whole = K % 16 == 0 && reinterpret_cast<uintptr_t>(next) % 64 == 0;
+    if (streams && whole) rows(Streamed{});
+    else rows(kda::Stored{});
     for (; r < V; ++r)
         kda::one_token<1>(x, S + r * K, next + r * K, K, v + r, out + r, nullptr);
 }
@@ -29,18 +54,34 @@ void update(const kda::Few& x, const float* v, const float* S, float* next, int6
 struct Taps {
     const float* taps;
     int64_t width, n;
-    float turned[4 * W];
-    Taps(const float* p, int64_t width, int64_t n) : taps(p), width(width), n(n) {
-        if (!usual()) return;
-        for (int i = 0; i < W; ++i)
-            for (int j = 0; j < 4; ++j) turned[j * W + i] = p[4 * i + j];
-    }
-    bool usual() const { return width == 4 && n == W; }
     vec at(int64_t j) const {
-        if (usual()) return load(turned + j * W);
         float lanes[W] = {};
         for (int64_t i = 0; i < n; ++i) lanes[i] = taps[width * i + j];
         return load(lanes);
+    }
+};
+
+// The four taps of W channels, in registers: through memory each would wait for
+// sixteen stores.
+struct FourTaps {
+    vec tap[4];
+    explicit FourTaps(const float* p) {
+#if defined(__AVX512F__)
+        const __m512 a = _mm512_loadu_ps(p), b = _mm512_loadu_ps(p + W);
+        const __m512 c = _mm512_loadu_ps(p + 2 * W), d = _mm512_loadu_ps(p + 3 * W);
+        for (int j = 0; j < 4; j += 2) {
+            const __m512i two = _mm512_add_epi32(
+                _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25,
+                                  29),
+                _mm512_set1_epi32(j));
+            const __m512 low = _mm512_permutex2var_ps(a, two, b);
+            const __m512 high = _mm512_permutex2var_ps(c, two, d);
+            tap[j] = (vec)_mm512_shuffle_f32x4(low, high, 0x44);
+            tap[j + 1] = (vec)_mm512_shuffle_f32x4(low, high, 0xee);
+        }
+#else
+        for (int j = 0; j < 4; ++j) tap[j] = Taps{p, 4, W}.at(j);
+#endif
     }
 };
 
@@ -60,37 +101,44 @@ struct Token {
         const int64_t t = b % pass.run.tokens;
         auto* in = window(carried.window_in, b) + first;
         const float* now = raw + b * C + first;
+        auto row = [&](int64_t j, int64_t i, int64_t m) {
+            return t + j < past ? load_n(in + (t + j) * C + i, m)
+                                : load_n(now + (j - past) * C + i, m);
+        };
         over(n, [&](int64_t i, int64_t m) {
-            const Taps filter(taps + i * width, width, m);
             vec x = {};
-            for (int64_t j = 0; j < past; ++j)
-                x += filter.at(j) * (t + j < past
-                                         ? load_n(in + (t + j) * C + i, m)
-                                         : load_n(now + (j - past) * C + i, m));
-            x += filter.at(past) * load_n(now + i, m);
+            if (width == 4 && m == W) {
+                const FourTaps filter(taps + i * width);
+                for (int j = 0; j < 4; ++j) x += filter.tap[j] * row(j, i, W);
+            } else {
+                const Taps filter{taps + i * width, width, m};
+                for (int64_t j = 0; j < width; ++j) x += filter.at(j) * row(j, i, m);
+            }
             store_n(y + i, x * sigmoid(x), m);
         });
         T::round_row(y, n);
         if (carried.kept_raw)
             T::pack(now, static_cast<Value*>(carried.kept_raw) + b * C + first, n);
-        if (t + 1 == pass.run.tokens) move_window(b, first, n);
     }
+
+    bool last(int64_t b) const { return (b + 1) % pass.run.tokens == 0; }
 
     const typename T::value* window(const void* all, int64_t b) const {
         return static_cast<const typename T::value*>(all) +
                pass.sequence(b) * pass.z.past * channels();
     }
 
-    // Leaves the last inputs up to row b, the last of its sequence.
-    void move_window(int64_t b, int64_t first, int64_t n) {
+    // Leaves the last inputs of a sequence.
+    void move_window(int64_t sequence) const {
         using Value = typename T::value;
         const int64_t past = pass.z.past, C = channels(), tokens = pass.run.tokens;
-        auto* in = window(carried.window_in, b) + first;
-        auto* out = const_cast<Value*>(window(carried.window_out, b)) + first;
+        const int64_t first = sequence * tokens;
+        auto* in = window(carried.window_in, first);
+        auto* out = const_cast<Value*>(window(carried.window_out, first));
         for (int64_t j = 0; j < past; ++j) {
-            if (tokens + j < past)
-                std::memcpy(out + j * C, in + (tokens + j) * C, n * sizeof(Value));
-            else T::pack(raw + (b + 1 + j - past) * C + first, out + j * C, n);
+            const int64_t t = tokens + j - past, old = tokens + j;
+            if (t < 0) std::memcpy(out + j * C, in + old * C, C * sizeof(Value));
+            else T::pack(raw + (first + t) * C, out + j * C, C);
         }
     }
 
@@ -135,8 +183,10 @@ struct Token {
         const int64_t memory = (pass.sequence(b) * H + h) * V * K;
         float* next = carried.state_out + memory;
         const bool first = b % pass.run.tokens == 0;
+        const int64_t bytes = 4 * pass.run.batch * pass.kda_layers * H * V * K;
         update({g, k, q, strength, dot_row(q, k, K)}, v,
-               first ? carried.state_in + memory : next, next, K, V, y);
+               first ? carried.state_in + memory : next, next, K, V, y,
+               last(b) && bytes >= STREAMED_BYTES);
         const float eps = static_cast<float>(pass.z.eps);
         const float rms =
             1.0f / std::sqrt(dot_row(y, y, V) / static_cast<float>(V) + eps);
@@ -195,9 +245,12 @@ void kda_layer(Pass& pass, const Layer& layer, const Carried& carried, const flo
     auto* mine = s.take<float>(pass.run.batch * H * own);
     // Behind a row of q, k or g there are zeros up to a whole vector.
     std::memset(mine, 0, pass.run.batch * H * own * sizeof(float));
+    for (int64_t b = 0; b < pass.run.batch; ++b) token.move_window(b);
     parallel(pass.run.threads, pass.run.batch * H, [&](int64_t i) {
         for (int64_t t = 0; t < tokens; ++t)
             token.run_head(i / H * tokens + t, i % H, mine + i * own);
+        // Streamed rows reach other threads in order only behind a fence.
+        if (pass.run.threads > 1) std::atomic_thread_fence(std::memory_order_seq_cst);
     });
     T::round_row(token.out, B * values);
     auto* out = packed_rows<T>(s, token.out, values, B, values);

@@ -11,10 +11,14 @@ struct Few {
     float beta, own;
 };
 
-// One token over R rows: reads `from`, writes `to` (which may be the same).
-template <int R>
+struct Stored {
+    void operator()(float* p, vec x, int64_t n) const { store_n(p, x, n); }
+};
+
+// One token over R rows: reads `from`, writes `to` (which may be the same) by `put`.
+template <int R, class Put = Stored>
 inline void one_token(const Few& x, const float* from, float* to, int64_t K,
-                      const float* v, float* out, float* errors) {
+                      const float* v, float* out, float* errors, Put put = {}) {
     vec key[R] = {}, query[R] = {};
     over(K, [&](int64_t i, int64_t n) {
         vec a = load(x.a + i), k = load(x.k + i) * a, q = load(x.q + i) * a;
@@ -37,7 +41,7 @@ inline void one_token(const Few& x, const float* from, float* to, int64_t K,
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
             vec s = load_n(from + r * K + i, n) * a + k * e[r];
-            store_n(to + r * K + i, s, n);
+            put(to + r * K + i, s, n);
         }
     });
 }

@@ -58,17 +58,18 @@ K3_INLINE void product_block(const typename T::value* w, int64_t cols,
         for (int r = 0; r < R; ++r) sums[n][r] = acc[r][n];
 }
 
-// Four rows of W by N rows of x; a row alone is read in one stream.
+// Four rows of W by N rows of x; for fewer than four each is read in a stream of its
+// own, which the processor foresees better than four short ones.
 template <class T, int N>
 K3_INLINE void product_four(const typename T::value* w, int64_t cols,
                             const typename T::value* x, float* y, int64_t ldy,
                             bool ahead) {
     Sums sums[N][4];
-    if constexpr (N == 1) {
+    if constexpr (N < 4) {
         for (int r = 0; r < 4; ++r) {
-            Sums one[1][4];
-            product_block<T, 1, 1>(w + r * cols, cols, x, one, false);
-            sums[0][r] = one[0][0];
+            Sums one[N][4];
+            product_block<T, 1, N>(w + r * cols, cols, x, one, false);
+            for (int n = 0; n < N; ++n) sums[n][r] = one[n][0];
         }
     } else {
         product_block<T, 4, N>(w, cols, x, sums, ahead);
@@ -105,13 +106,14 @@ K3_INLINE void product_one(const typename T::value* w, int64_t cols,
     }
 }
 
-// Calls f(constant, first) for a batch in parts of 4, 2 and 1.
+// Calls f(constant, first) for a batch in parts of 4 and what is left.
 template <class F>
 K3_INLINE void parts(int64_t batch, F&& f) {
     int64_t n = 0;
     for (; batch - n >= 4; n += 4) f(std::integral_constant<int, 4>{}, n);
-    if (batch - n >= 2) f(std::integral_constant<int, 2>{}, n), n += 2;
-    if (batch > n) f(std::integral_constant<int, 1>{}, n);
+    if (batch - n == 3) f(std::integral_constant<int, 3>{}, n);
+    else if (batch - n == 2) f(std::integral_constant<int, 2>{}, n);
+    else if (batch > n) f(std::integral_constant<int, 1>{}, n);
 }
 
 // y[n][r] = x[n] . W[r] for rows begin..end of W [rows cols]; x has the pitch of its
