@@ -16,6 +16,7 @@ from k3.data.tasks import DRAWS, Dialogue, Lot
 from k3.data.xtml import Message, RenderOptions
 from k3.envs import environment, registry
 from k3.envs.environment import Chat, Environment
+from k3.envs.harness import Harnessed
 from k3.errors import RequestError
 from k3.eval import attempt, judge
 from k3.eval.protocol import Conditions, Play, Protocol
@@ -145,11 +146,13 @@ def _episode(
     stop: threading.Event,
 ) -> str:
     """Play to the end; why it was one: end, turns, length, context or format."""
+    # A harness may show less than was said; the environment heard all of it.
+    act = instance.through(agent) if isinstance(instance, Harnessed) else agent
     for turn in range(turns):
         if stop.is_set():
             raise RequestError("the run was stopped")
         try:
-            answer = agent(messages)
+            answer = act(messages)
         except ContextFull:
             return "context"
         messages.append(environment.said(answer, turn))

@@ -223,3 +223,12 @@ def test_samples_give_pass_at_k():
     assert found.figures == figures.summarize(
         [(r["index"], r["scores"]) for r in found.records]
     )
+
+
+@pytest.mark.parametrize("preset", ["assistant", "react"])
+def test_a_harness_is_played_by_its_own_rules(preset):
+    name = f"arithmetic@{preset}"
+    played = Play(name=name, environment=name, count=1)
+    perfect = Says(registry.named(name)("heldout", 0).solve)
+    (record,) = talk.conduct(perfect, played).records
+    assert record["scores"] == {"solved": 1.0, "score": 1.0}
