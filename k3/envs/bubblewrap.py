@@ -55,8 +55,10 @@ def _walls(limits: Limits) -> list[str]:
     options += ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
     options += ["--uid", str(USER), "--gid", str(USER), "--hostname", "sandbox"]
     options += [*system(), "--proc", "/proc", "--dev", "/dev"]
-    for folder in ("/work", "/tmp"):
+    for folder in ("/work", "/tmp", "/dev/shm"):
         options += ["--size", str(limits.disk_bytes), "--tmpfs", folder]
+    # The devices stay; what holds them is memory without a size.
+    options += ["--remount-ro", "/dev"]
     if sys.base_prefix != "/usr":
         options += ["--ro-bind", sys.base_prefix, sys.base_prefix]
     options += ["--remount-ro", "/", "--chdir", "/work"]

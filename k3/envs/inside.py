@@ -81,7 +81,7 @@ def run(header, data):
     for thread in readers:
         thread.daemon = True
         thread.start()
-    limit = watch(process, began + limits["seconds"], limits["processes"], over)
+    limit = watch(process, began + limits["seconds"], limits, over)
     if limit:
         everyone(signal.SIGKILL)
     process.wait()
@@ -104,7 +104,7 @@ def bound(limits):
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
 
 
-def watch(process, end, processes, over):
+def watch(process, end, limits, over):
     """Wait for a command; return what it went over, if anything."""
     now = time.monotonic()
     while True:
@@ -118,8 +118,18 @@ def watch(process, end, processes, over):
             return "output"
         if now > end:
             return "seconds"
-        if count() > processes:
+        if count() > limits["processes"]:
             return "processes"
+        if any(
+            files(folder) > limits["files"] for folder in (WORK, "/tmp", "/dev/shm")
+        ):
+            return "files"
+
+
+def files(folder):
+    """How many there are on a file system, empty ones too."""
+    found = os.statvfs(folder)
+    return found.f_files - found.f_ffree
 
 
 def count():

@@ -107,6 +107,7 @@ class LocalSandbox:
             "memory_bytes": self.limits.memory_bytes,
             "processes": self.limits.processes,
             "output_bytes": self.limits.output_bytes,
+            "files": self.limits.files,
             "seconds": most,
         }
         asked = {"argv": list(argv), "env": dict(env or {}), "limits": limits}

@@ -18,7 +18,8 @@ class Limits:
     """What a sandbox may use; a run that goes over one ends with its name.
 
     `memory_bytes` is of one process, `disk_bytes` of all files, `output_bytes` of one
-    run's standard output and of its standard error.
+    run's standard output and of its standard error. Files are so many as there are
+    pages in `disk_bytes`: an empty one takes memory too.
     """
 
     memory_bytes: int = 512 * MIB
@@ -26,6 +27,11 @@ class Limits:
     processes: int = 64
     seconds: float = 30.0
     output_bytes: int = MIB
+
+    @property
+    def files(self) -> int:
+        """How many files and folders there may be."""
+        return 64 + self.disk_bytes // 4096
 
     def __post_init__(self) -> None:
         """Refuse limits that let nothing run."""
@@ -47,7 +53,7 @@ class Ran:
     """What a command did.
 
     `code` is its exit status, negative for a signal. `limit` names what it went over:
-    "seconds", "processes", "output" or "" for nothing.
+    "seconds", "processes", "output", "files" or "" for nothing.
     """
 
     argv: tuple[str, ...]

@@ -169,7 +169,7 @@ def test_without_user_namespaces_it_refuses(tmp_path, monkeypatch, uncached):
         LocalBackend(Store(tmp_path / "store"))
 
 
-# 25 ways out or over: each ends inside, and the sandbox still answers afterwards.
+# 34 ways out or over: each ends inside, and the sandbox still answers afterwards.
 LIMITED = {
     "fork_bomb": ("bomb() { bomb | bomb & }; bomb; sleep 60", "processes"),
     "processes_that_hide": (
@@ -180,10 +180,13 @@ LIMITED = {
     "spin": ("while :; do :; done", "seconds"),
     "flood": ("yes", "output"),
     "flood_errors": ("yes >&2", "output"),
+    "many_files": ("mkdir d; cd d; seq 200000 | xargs touch; sleep 60", "files"),
 }
 REFUSED = {
     "disk_fill": "head -c 9000000 /dev/zero > big",
     "disk_fill_in_tmp": "head -c 9000000 /dev/zero > /tmp/big",
+    "disk_fill_in_dev": "head -c 9000000 /dev/zero > /dev/big",
+    "disk_fill_in_shm": "head -c 9000000 /dev/zero > /dev/shm/big",
     "memory": "python3 -c 'bytearray(10**9)'",
     "threads": (
         "python3 -c 'import threading, time\n"
@@ -196,6 +199,9 @@ REFUSED = {
     "read_home": "cat $SECRET",
     "path_traversal": "cat ../../../../../..$SECRET",
     "symlink_out": "ln -sf $SECRET link && cat link",
+    "symlink_of_a_folder": "ln -s / root; cat root$SECRET",
+    "hard_link": "ln $SECRET hard && cat hard",
+    "root_of_a_process": "cat /proc/1/root$SECRET || cat /proc/1/cwd/../..$SECRET",
     "write_system": "touch /usr/bin/x || touch /x",
     "signal_host": "kill -9 $HOSTPID",
     "signal_first": "kill -9 1; sleep 0.1; test ! -e /proc/1/status",
@@ -215,7 +221,10 @@ REFUSED = {
 @pytest.mark.parametrize("name", LIMITED)
 def test_over_a_limit_it_is_ended_by_name(backend, name):
     text, limit = LIMITED[name]
-    made = backend.create(limits=Limits(seconds=1.5, processes=24, output_bytes=20_000))
+    limits = Limits(seconds=1.5, processes=24, output_bytes=20_000)
+    if limit == "files":
+        limits = Limits(seconds=60.0, disk_bytes=4 * MIB)
+    made = backend.create(limits=limits)
     ran = sh(made, text)
     assert (ran.limit, ran.code) == (limit, -9)
     assert len(ran.stdout) <= 20_000
@@ -246,4 +255,4 @@ def test_an_escape_fails_inside(box, outside, name):
     assert ran.code != 0, (ran.stdout, ran.stderr)
     assert b"secret" not in ran.stdout
     assert box.run(["echo", "on"]).text == "on\n"
-    sh(box, "rm -rf big /tmp/big link sh")
+    sh(box, "rm -rf big /tmp/big /dev/shm/big link root hard sh")

@@ -27,6 +27,7 @@ ARGUMENTS = (
     "--disable-blink-features=AutomationControlled",
     "--font-render-hinting=none",
 )
+FOLDER_BYTES = 256 << 20
 READ = ("/etc/fonts", "/etc/chromium", "/etc/chromium.d")
 
 
@@ -114,7 +115,9 @@ def walled(folder: Path) -> Path:
     walls += [*bubblewrap.system(), "--proc", "/proc", "--dev", "/dev"]
     for path in READ:
         walls += ["--ro-bind-try", path, path]
-    walls += ["--tmpfs", "/dev/shm", "--tmpfs", "/tmp", "--", found]
+    for path in ("/dev/shm", "/tmp"):
+        walls += ["--size", str(FOLDER_BYTES), "--tmpfs", path]
+    walls += ["--remount-ro", "/dev", "--", found]
     program = folder / "chromium"
     program.write_text(f'#!/bin/sh\nexec {" ".join(walls)} "$@"\n')
     os.chmod(program, 0o700)

@@ -17,12 +17,6 @@ def counter(rng: random.Random) -> Site:
         f'<div role="status">{start}</div><button id="more">{more}</button>'
         f'<button id="less">{less}</button><button id="reset">Reset</button>'
     )
-    script = f"""\
-let now = {start};
-const show = n => document.querySelector("[role=status]").textContent = now = n;
-more.onclick = () => show(Math.min(now + {step}, {most}));
-less.onclick = () => show(Math.max(now - {step}, 0));
-reset.onclick = () => show({start});"""
 
     def after(ups: int, downs: int, reset: bool = False) -> Scene:
         steps, value = [Step("click", "button", more)] * ups, start + step * ups
@@ -41,11 +35,11 @@ reset.onclick = () => show({start});"""
             f"{step} off, but never below 0: then it is 0. Reset makes it {start}. "
             f"{look.text}"
         ),
-        files=page(title, look.css, main, script),
+        files=page(title, look.css, main, _counting(start, step, most)),
         structure=(
             _title(title),
             _status(str(start)),
-            *(_button(name) for name in (more, less, "Reset")),
+            *map(_button, (more, less, "Reset")),
         ),
         scenes=(
             after(rng.randint(1, 2), 0),
@@ -64,11 +58,7 @@ def converter(rng: random.Random) -> Site:
         f'<input aria-label="{one}" value=""><button id="go">Convert</button>'
         '<div role="status">nothing yet</div>'
     )
-    script = f"""\
-const box = document.querySelector("input"), out = document.querySelector("div");
-const whole = /^-?\\d+$/;
-go.onclick = () => out.textContent = whole.test(box.value.trim())
-  ? Number(box.value) * {factor} + {extra} + " {other}" : "not a whole number";"""
+    script = _converting(factor, extra, other)
 
     def after(text: str, said: str) -> Scene:
         steps = (Step("fill", "textbox", one, text), Step("click", "button", "Convert"))
@@ -110,18 +100,6 @@ def tasks(rng: random.Random) -> Site:
         f'<input aria-label="{label}"><button id="add">{add}</button>'
         f'<div role="status">1 in all</div><ul><li>{first}</li></ul>'
     )
-    script = """\
-const box = document.querySelector("input"), list = document.querySelector("ul");
-const count = () => document.querySelector("[role=status]").textContent =
-  list.children.length + " in all";
-const drop = item => item.onclick = () => { item.remove(); count(); };
-drop(list.children[0]);
-add.onclick = () => {
-  if (!box.value.trim()) return;
-  const item = document.createElement("li");
-  item.textContent = box.value.trim();
-  drop(item); list.append(item); box.value = ""; count();
-};"""
 
     def put(thing: str) -> tuple[Step, ...]:
         return Step("fill", "textbox", label, thing), Step("click", "button", add)
@@ -138,16 +116,8 @@ add.onclick = () => {
     gone = Step("click", "text", things[0])
     return Site(
         name="tasks",
-        spec=(
-            f"A page titled {title}: rows of a text box whose label for assistive "
-            f"technology is {label}, a button {add}, a status (role status) that says "
-            f"how many things there are, as in: 1 in all; and a list (ul) with "
-            f"{first} in it. The button puts what is in the box at the end of the "
-            "list and empties the box; blanks alone put nothing. A click on a thing "
-            f"takes it off. The list has no margins, bullets or padding, its rows are "
-            f"24px high. {look.text}"
-        ),
-        files=page(title, look.css + LIST, main, script),
+        spec=_listed(title, label, add, first) + look.text,
+        files=page(title, look.css + LIST, main, LISTING),
         structure=(
             _title(title),
             Seen("textbox", label, painted=False),
@@ -162,11 +132,51 @@ add.onclick = () => {
     )
 
 
+def _counting(start: int, step: int, most: int) -> str:
+    return f"""\
+let now = {start};
+const show = n => document.querySelector("[role=status]").textContent = now = n;
+more.onclick = () => show(Math.min(now + {step}, {most}));
+less.onclick = () => show(Math.max(now - {step}, 0));
+reset.onclick = () => show({start});"""
+
+
+def _converting(factor: int, extra: int, other: str) -> str:
+    return f"""\
+const box = document.querySelector("input"), out = document.querySelector("div");
+const whole = /^-?\\d+$/;
+go.onclick = () => out.textContent = whole.test(box.value.trim())
+  ? Number(box.value) * {factor} + {extra} + " {other}" : "not a whole number";"""
+
+
+LISTING = """\
+const box = document.querySelector("input"), list = document.querySelector("ul");
+const count = () => document.querySelector("[role=status]").textContent =
+  list.children.length + " in all";
+const drop = item => item.onclick = () => { item.remove(); count(); };
+drop(list.children[0]);
+add.onclick = () => {
+  if (!box.value.trim()) return;
+  const item = document.createElement("li");
+  item.textContent = box.value.trim();
+  drop(item); list.append(item); box.value = ""; count();
+};"""
 LIST = """\
 ul { list-style: none; margin: 0; padding: 0; }
 li { line-height: 24px; }
 """
 SITES = (counter, converter, tasks)
+
+
+def _listed(title: str, label: str, add: str, first: str) -> str:
+    return (
+        f"A page titled {title}: rows of a text box whose label for assistive "
+        f"technology is {label}, a button {add}, a status (role status) that says how "
+        f"many things there are, as in: 1 in all; and a list (ul) with {first} in it. "
+        "The button puts what is in the box at the end of the list and empties the "
+        "box; blanks alone put nothing. A click on a thing takes it off. The list has "
+        "no margins, bullets or padding, its rows are 24px high. "
+    )
 
 
 def _different(rng: random.Random, count: int) -> list[str]:
