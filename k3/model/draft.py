@@ -15,7 +15,7 @@ from k3.errors import CheckpointError, RequestError
 from k3.model import Model
 from k3.model.cache import MLACache
 from k3.model.draft_attention import DraftAttention, Pair
-from k3.model.linear import RMSNorm, linear
+from k3.model.linear import RMSNorm, linear, project_
 from k3.model.mlp import MLP
 from k3.model.moe import MoE
 from k3.model.mtp import MTP, SharedHead
@@ -59,6 +59,7 @@ class Draft(nn.Module):
         if config.vocab_size != text.vocab_size:
             self.shared_head.head = linear(D, config.vocab_size, dtype)
         self.register_buffer("d2t", torch.zeros(config.vocab_size, dtype=torch.int64))
+        project_(self)
 
     @torch.no_grad()
     def start_(self, target: Model, seed: int = 0) -> "Draft":

@@ -4,12 +4,56 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from k3.kernels import norm
+from k3.kernels import choose, norm
+from k3.kernels.native import product
+
+FEW = 16
+"""Rows up to which weights are what a product waits for."""
 
 
 def linear(in_features: int, out_features: int, dtype: torch.dtype) -> nn.Linear:
     """Return a bias-free projection; K3 has no bias on any of them."""
     return nn.Linear(in_features, out_features, bias=False, dtype=dtype)
+
+
+SMALL = 65536
+"""Numbers of a matrix in fp32 below which a call costs more than its product."""
+
+
+class Projection(nn.Linear):
+    """A Linear that reads its weights once for few rows, where nothing is recorded.
+
+    A row's bits then depend on how many there are. That is no matter to a draft, whose
+    proposals are verified.
+    """
+
+    def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B F"]:
+        """Return x W^T."""
+        few = 0 < x.numel() <= FEW * self.in_features
+        if not few or x.dtype != self.weight.dtype or not _unseen(x, self.weight):
+            return super().forward(x)
+        out = product.product(x.reshape(-1, self.in_features), self.weight)
+        return out.view(*x.shape[:-1], self.out_features)
+
+
+def project_(module: nn.Module) -> None:
+    """Let every Linear within be a Projection, under its name and with its weight."""
+    for parent in list(module.modules()):
+        for name, child in parent.named_children():
+            if type(child) is nn.Linear:
+                with torch.device("meta"):
+                    made = Projection(child.in_features, child.out_features, bias=False)
+                made.weight = child.weight
+                setattr(parent, name, made)
+
+
+def _unseen(x: Tensor, weight: Tensor) -> bool:
+    """Whether the native product is the faster one and nobody needs to see it."""
+    if weight.dtype == torch.float32 and weight.numel() < SMALL:
+        return False
+    if torch.is_autocast_enabled("cpu") or choose.recorded(x, weight):
+        return False
+    return choose.native(x, weight)
 
 
 class RMSNorm(nn.Module):

@@ -46,7 +46,7 @@ class MLA(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B T D"],
+        x: Float[Tensor, "B T width"],
         cache: MLACache | None = None,
         lens: tuple[int, ...] | None = None,
     ) -> Float[Tensor, "B T D"]:
