@@ -119,7 +119,7 @@ class Harnessed:
     def _results(self, turn: int, contents: Sequence[Content]) -> list[Chat]:
         form = self.harness.words.result
         said = [
-            worded(content, lambda text: form.replace("{result}", text))
+            worded(content, lambda text: form.replace("{result}", _whole(text)))
             for content in contents
         ]
         if self.harness.format == "native":
@@ -174,3 +174,8 @@ def cut(content: str, most: int, said: str) -> str:
     half = most // 2
     words = said.replace("{left_out}", str(len(content) - 2 * half))
     return f"{content[:half]}\n{words}\n{content[-half:]}"
+
+
+def _whole(text: str) -> str:
+    """A text that can be encoded: half of a surrogate pair, as JSON may hold, cannot."""
+    return text.encode("utf-8", "replace").decode()

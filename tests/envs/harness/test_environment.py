@@ -152,3 +152,9 @@ def test_a_tool_of_its_own_may_fix_what_an_ability_takes(errand):
     played = Harnessed(errand, dataclasses.replace(TOOLED, tools=(tool,)))
     played.reply(call(("Right", '{"drawer": 3}')))
     assert errand.done == [(3, "right")]
+
+
+def test_half_a_surrogate_pair_does_not_come_back(errand):
+    played = Harnessed(errand, TOOLED)
+    heard = played.reply(call(("run", '{"command": "\\ud800x"}')))
+    assert heard[0]["content"] == "ran ?x"
