@@ -36,7 +36,7 @@ from k3.serve.engine import Engine, EngineOptions
 from k3.serve.request import Request
 from k3.serve.tree import Tree
 
-TASKS = ("chat", "tools", "recall")
+TASKS = ("chat", "tools")
 
 
 @dataclass(slots=True)
@@ -94,7 +94,8 @@ def prompts(model: Model, name: str, count: int) -> list[tuple[int, ...]]:
     words = model.config.text.vocab_size
     if words != k3.tokenizer("tiny").vocab_size:
         generator = torch.Generator().manual_seed(1)
-        made = torch.randint(words, (count, 32), generator=generator).tolist()
+        plain = min(words, model.config.media_placeholder_token_id)
+        made = torch.randint(plain, (count, 32), generator=generator).tolist()
         return [tuple(ids) for ids in made]
     tokenizer = k3.tokenizer(name)
     drawn = [tasks.named(task, tokenizer, "heldout") for task in TASKS]

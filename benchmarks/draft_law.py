@@ -77,6 +77,8 @@ def compare(model: Model, draft: Draft, k: int, prompt: Text, count: int) -> str
     engine = Engine(model, options, draft=draft)
     found = samples(engine, prompt, count)
     value, degrees = chi_square(found, law(model, prompt, LEAST / count), count)
+    if not degrees:
+        raise SystemExit(f"no text is likely enough to come {LEAST} times: take more")
     away = (value - degrees) / (2 * degrees) ** 0.5
     accepted = engine.counts.accepted_tokens / max(engine.counts.drafted_tokens, 1)
     return (
