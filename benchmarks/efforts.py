@@ -26,7 +26,7 @@ from k3.train import sft
 from k3.train.distill import EFFORTS
 
 MOST = 6
-DIALOGUES, STEPS = 300, 48
+DIALOGUES, STEPS = 400, 120
 BUDGETS = {"low": (1.0, 0.85), "high": (1.2, 1.05), "max": (4.0, 4.0)}
 """First and last budget of an effort, in lengths of the cold start."""
 
@@ -36,12 +36,12 @@ def recipe(effort: str, args: argparse.Namespace) -> Recipe:
     chosen = recipes.named(f"agentic-{effort}").set(
         {
             "tasks": "calculator",
-            "iterations": 12,
+            "iterations": 14,
             "prompts": 8,
             "budget_start": start,
             "budget_end": end,
             "budget_steps": 6,
-            "max_tokens": 240,
+            "max_tokens": 280,
             "learning_rate": 2e-3,
             "heldout": 0,
             "workers": 1,

@@ -7,7 +7,8 @@ For each task: the shipped model's rate; a cold start, which is a short fine-tun
 few dialogues of a perfect agent, and its rate; then for each seed a run of `k3 rl` from
 there, and its rate. Rates are of held-out instances that no dialogue and no sample was
 of, at temperature 1 and greedy, with Wilson's intervals. Prints a JSON line a figure,
-writes them to OUT/figures.jsonl, and the curves of all runs to OUT/rl-TASK.svg.
+writes them to OUT/figures.jsonl, and the curves of all runs to OUT/rl-TASK.svg
+and .json.
 Steps that are there already are not done again.
 """
 
@@ -116,10 +117,22 @@ def one(task: str, args: argparse.Namespace) -> None:
             told = {"task": task, "model": "trained", "seed": seed, **after}
             tell(figures, **told, seconds=done.seconds, iterations=done.iteration)
         runs[f"seed {seed}"] = curves.read(folder / report.FILE_NAME)
-    title = f"{task}: success of an iteration's samples"
     if runs:
-        drawn = picture.runs(title, runs, "success")
-        (out / f"rl-{task}.svg").write_text(drawn)
+        keep(task, out, runs)
+
+
+def keep(task: str, out: Path, runs: dict[str, list[dict[str, Any]]]) -> None:
+    """Write the picture of a task, and what it shows with its figures as JSON."""
+    title = f"{task}: success of an iteration's samples"
+    (out / f"rl-{task}.svg").write_text(picture.runs(title, runs, "success"))
+    lines = (out / "figures.jsonl").read_text().splitlines()
+    figures = [f for f in map(json.loads, lines) if f["task"] == task]
+    shown = {
+        name: [[r["step"], round(r["success"], 4)] for r in records]
+        for name, records in runs.items()
+    }
+    told = {"figures": figures, "success": shown}
+    (out / f"rl-{task}.json").write_text(json.dumps(told) + "\n")
 
 
 if __name__ == "__main__":
