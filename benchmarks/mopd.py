@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +32,20 @@ from k3.post.course import Course, Taught
 from k3.post.recipes import Recipe
 from k3.train import sft
 
-TASKS = {"general-low": "last", "agentic-low": "calculator", "agentic-high": "lookup"}
+TASKS = {"general-low": "last", "agentic-high": "after", "coding-max": "first"}
 """What each teacher is for, and the task that stands for it."""
-START_STEPS, TEACHER_STEPS = 30, 90
+START_STEPS, TEACHER_STEPS = 30, 60
+DIALOGUES = 300
 FIRST = 10**9
 """Instances of the dialogues, which no rollout begins at."""
 
 
 @dataclass(slots=True)
-class Last:
-    """An environment: which number of four came last, in one answer without tools."""
+class Which:
+    """An environment: which of four numbers it is, in one answer without tools."""
 
-    numbers: Sequence[int]
+    asked: str
+    right: int
     answer: str | None = None
 
     @property
@@ -52,8 +55,7 @@ class Last:
 
     def begin(self) -> list[Chat]:
         """The question."""
-        said = ", ".join(map(str, self.numbers))
-        return [{"role": "user", "content": f"Which is the last of {said}?"}]
+        return [{"role": "user", "content": self.asked}]
 
     def reply(self, message: Message) -> list[Chat] | None:
         """Nothing follows the answer."""
@@ -63,32 +65,39 @@ class Last:
     def score(self) -> float:
         """1 for an answer that ends with the number, and says little else."""
         words = re.findall(r"\w+", self.answer or "")
-        return float(len(words) <= 5 and words[-1:] == [str(self.numbers[-1])])
+        return float(len(words) <= 5 and words[-1:] == [str(self.right)])
 
     def close(self) -> None:
         """It holds nothing."""
 
     def solve(self, messages: Sequence[Chat]) -> Message:
         """The right answer."""
-        return Message(None, f"It is {self.numbers[-1]}.", (), "stop")
+        return Message(None, f"It is {self.right}.", (), "stop")
 
 
-def last(split: Split, index: int) -> Last:
-    """The instance of this index."""
-    lot = Lot.of("last", split, index)
+def which(task: str, split: Split, index: int) -> Which:
+    """The instance of this index of a task."""
+    lot = Lot.of(task, split, index)
     while True:
         numbers = [lot.rng.randint(100, 999) for _ in range(4)]
-        if lot.keeps(f"last:{numbers}"):
-            return Last(numbers)
+        if lot.keeps(f"which:{numbers}"):
+            break
+    said = ", ".join(map(str, numbers))
+    if task == "after":
+        place = lot.rng.randrange(3)
+        asked = f"Which comes after {numbers[place]} in {said}?"
+        return Which(asked, numbers[place + 1])
+    right = numbers[0] if task == "first" else numbers[-1]
+    return Which(f"Which is the {task} of {said}?", right)
 
 
-registry.PLAIN["last"] = last
+registry.PLAIN.update({task: partial(which, task) for task in TASKS.values()})
 
 
 def recipe(name: str, args: argparse.Namespace) -> Recipe:
     """How a task is played."""
     chosen = {"tasks": TASKS[name], "thinking": False, "budget_start": 0}
-    return recipes.named(name).set(chosen | {"max_tokens": 160, "workers": 1})
+    return recipes.named(name).set(chosen | {"max_tokens": 24, "workers": 1})
 
 
 def rates(model: str, args: argparse.Namespace) -> dict[str, Any]:
@@ -106,10 +115,12 @@ def tuned(base: str, tasks: Sequence[str], steps: int, folder: Path) -> None:
     """Fine-tune a checkpoint on dialogues of a perfect agent, of each task in turn."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     data = folder.with_suffix(".jsonl")
-    each = [cold.dialogues(task, range(FIRST, FIRST + 2 * steps)) for task in tasks]
+    instances = range(FIRST, FIRST + DIALOGUES)
+    each = [cold.dialogues(task, instances) for task in tasks]
     lines = itertools.chain.from_iterable(zip(*each, strict=True))
     data.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    how = {"steps": steps, "batch": 1, "learning_rate": 2e-3, "workers": 1}
+    how = {"steps": steps, "batch": 1, "tokens": 512, "workers": 1}
+    how["learning_rate"] = 2e-3
     sft.run(base, data, folder, settings=how | {"schedule": "cosine"})
 
 
@@ -137,8 +148,8 @@ def student(args: argparse.Namespace, dense: int) -> None:
     """A student of all three, by the on-policy loss or from so many likely tokens."""
     settings = {
         "iterations": 2 if args.small else args.iterations,
-        "prompts": 6 if args.small else 48,
-        "max_tokens": 160,
+        "prompts": 6 if args.small else 128,
+        "max_tokens": 24,
         "thinking": False,
         "learning_rate": args.rate,
         "heldout": args.count,

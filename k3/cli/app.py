@@ -20,6 +20,7 @@ from k3.cli import (
     compare,
     convert,
     data,
+    distill,
     draft,
     env,
     eval,
@@ -61,6 +62,7 @@ app.command("train")(train.train)
 app.command("sft")(sft.sft)
 app.command("draft")(draft.draft)
 app.command("rl")(rl.rl)
+app.command("distill")(distill.distill)
 app.command("plan")(plan.plan)
 app.command("prove")(prove.prove)
 app.command("graph")(graph.graph)

@@ -127,7 +127,9 @@ def _opened(course: Course, stack: ExitStack, *, stream: bool) -> dict[str, Mode
             opened = reference.streamed(folder, dtype=torch.float32)
             found[taught.name] = stack.enter_context(opened)
         else:
-            found[taught.name] = load.load(folder, dtype=torch.float32)
+            found[taught.name] = load.load(
+                folder, dtype=torch.float32, experts="dequantized"
+            )
     return found
 
 
