@@ -39,7 +39,9 @@ def draft(net):
 
 
 def args(**changed):
-    given = ASKED | {"model": "none", "concurrency": [1, 4, 16]} | changed
+    given = (
+        ASKED | {"model": "none", "concurrency": [1, 4, 16], "clock": "wall"} | changed
+    )
     return Namespace(**given)
 
 
@@ -65,11 +67,11 @@ def test_report_98_a_loop_and_another_text_are_not_reported(
         return EagleDraft(draft)
 
     loop = bench.Run({"0": [1, 2] * 20}, tokens=39, rows=39, passes=39, seconds=1.0)
-    monkeypatch.setattr(bench, "measure", lambda engine, requests: loop)
+    monkeypatch.setattr(bench, "measure", lambda *given: loop)
     with pytest.raises(SystemExit, match=r"unique bigrams are 0\.05 of the tokens"):
         bench.compare(net, make, 2, args())
     runs = [loop, bench.Run({"0": [*range(40)]}, 39, 39, 0, 0, 39, 1.0)]
-    monkeypatch.setattr(bench, "measure", lambda engine, requests: runs.pop())
+    monkeypatch.setattr(bench, "measure", lambda *given: runs.pop())
     with pytest.raises(SystemExit, match="drafting has changed the output"):
         bench.compare(net, make, 2, args())
 
