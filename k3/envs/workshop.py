@@ -40,7 +40,7 @@ class Workshop:
             try:
                 made = act(box)
                 if changes:
-                    self._saved = box.checkpoint()
+                    self._keep(box)
                 return made
             except RequestError:
                 if box.alive:
@@ -53,10 +53,11 @@ class Workshop:
     def judge(self, act: Callable[[Sandbox], T]) -> T:
         """Do something in a fork, so that nothing of it is left here.
 
-        Raises: CheckpointError where sandboxes are lost again and again.
+        Raises: RequestError for files that cannot be copied, CheckpointError where
+        sandboxes are lost again and again.
         """
         for _ in range(TRIES):
-            fork = self.use(lambda box: box.fork(), changes=False)
+            fork = self.use(lambda box: _still(box, box.fork), changes=False)
             try:
                 return act(fork)
             except RequestError:
@@ -139,6 +140,14 @@ class Workshop:
         if self._box is not None:
             self._box.destroy()
 
+    def _keep(self, box: Sandbox) -> None:
+        """Keep a checkpoint; where files cannot be copied the one before stays."""
+        try:
+            self._saved = _still(box, box.checkpoint)
+        except RequestError:
+            if not box.alive:
+                raise
+
     def _standing(self) -> Sandbox:
         if self._closed:
             raise RequestError("a workshop must be open to be used: got one closed")
@@ -148,6 +157,18 @@ class Workshop:
             else:
                 self._box = self._backend.create(start=self._saved)
         return self._box
+
+
+def _still(box: Sandbox, copy: Callable[[], T]) -> T:
+    """Copy files: some may be closed to their owner, or go while they are listed."""
+    for _ in range(TRIES - 1):
+        try:
+            return copy()
+        except RequestError:
+            if not box.alive:
+                raise
+            box.run(["chmod", "-R", "u+rwX", "."])
+    return copy()
 
 
 def said(ran: Ran) -> str:

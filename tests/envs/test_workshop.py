@@ -79,3 +79,28 @@ def test_sandboxes_that_are_lost_again_and_again_are_a_sentence(shop):
     with pytest.raises(CheckpointError, match="a fork must stay alive"):
         shop.judge(die)
     assert len(lost) == 2 * TRIES
+
+
+def test_files_that_are_closed_to_their_owner_are_kept(shop):
+    assert shop.run("echo x > f; chmod 000 f") == ""
+    shop._box._process.kill()
+    assert shop.read("f") == "x"
+    shop.run("chmod 000 f")
+    assert shop.judge(lambda box: box.read("f")) == b"x\n"
+
+
+def test_where_files_cannot_be_copied_the_checkpoint_before_stays(boxes, monkeypatch):
+    shop = Workshop(boxes, {"f": b"1"}, Limits(seconds=30.0))
+    shop.run("echo 2 > f")
+
+    def fails():
+        raise RequestError("a file went away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shop._box, "checkpoint", fails)
+        assert shop.run("echo 3 > f; cat f") == "3"
+        with pytest.raises(RequestError, match="went away"):
+            shop.judge(lambda box: None)
+    shop._box._process.kill()
+    assert shop.read("f") == "2"
+    shop.close()

@@ -177,5 +177,5 @@ def cut(content: str, most: int, said: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """A text that can be encoded: half of a surrogate pair, as JSON may hold, cannot."""
+    """A text that can be encoded: half of a surrogate pair cannot."""
     return text.encode("utf-8", "replace").decode()

@@ -13,6 +13,7 @@ from k3.envs.sandbox import Backend, Sandbox
 from k3.envs.tasks import programs
 from k3.envs.tasks.programs import Program
 from k3.envs.workshop import Workshop
+from k3.errors import RequestError
 
 DOMAIN = "code"
 VISIBLE, HIDDEN = 4, 6
@@ -93,7 +94,11 @@ class Coding:
     def score(self) -> float:
         """1 if all hidden cases come out right; judged once, at the end."""
         if self._score is None:
-            self._score = float(self.workshop.judge(self._is_right))
+            try:
+                self._score = float(self.workshop.judge(self._is_right))
+            except RequestError:
+                # What cannot be copied into a fork is no program that runs there.
+                self._score = 0.0
         return self._score
 
     def close(self) -> None:
