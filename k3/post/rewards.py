@@ -30,7 +30,8 @@ class Rewards:
             asked = _question(group[0])
             answers = [_answer(one) for one in group]
             tournament = self.judged[task]
-            found = tournament.rewards(asked, answers, lengths, self.baselines[task])
+            usual = self.baselines.get(task, 0.0)
+            found = tournament.rewards(asked, answers, lengths, usual)
         else:
             found = [one.reward or 0.0 for one in group]
         if self.budget is None:
