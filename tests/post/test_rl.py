@@ -11,6 +11,9 @@ from k3.errors import CheckpointError, RequestError
 from k3.post import journal, rl
 
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
 class Killed(BaseException):
     """What ends a run at a place of the test's choice."""
 
