@@ -36,11 +36,17 @@ class Journal:
         shards.sync(path.parent)
 
     def append(self, *lines: Mapping[str, Any]) -> None:
-        """Write lines; returns when they are on the disk."""
+        """Write lines; returns when they are on the disk. Raises: CheckpointError."""
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        self._file.write(text.encode())
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            self._file.write(text.encode())
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as fault:
+            raise CheckpointError(
+                f"samples must be written to {self._file.name}: got {fault}; make room "
+                "or permit it, then resume"
+            ) from fault
 
     def __enter__(self) -> "Journal":
         return self

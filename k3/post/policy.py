@@ -25,6 +25,7 @@ from k3.train.masters import Masters
 from k3.train.rl import PolicyOptions
 
 Record = dict[str, Any]
+NOT_FINITE = "the gradient is not finite"
 Objective = Callable[[Model, Sequence[Any], Taps | None], tuple[Tensor, Tensor]]
 """Losses [n] of the written tokens of lessons, and their log-probabilities now [n]."""
 
@@ -150,7 +151,10 @@ class Policy:
         norm = self.masters.step(total, rate, self.options.clip, pool=pool)
         if tallies and math.isfinite(norm):
             self.balance.update_(balance.pool(tallies))
-        record = {"loss": loss, "gradient_norm": norm, "learned_tokens": count}
+        record: Record = {"loss": loss, "gradient_norm": norm, "learned_tokens": count}
+        if not math.isfinite(norm) or not math.isfinite(loss):
+            # JSON has no word for either; the masters have not moved.
+            record |= {"loss": 0.0, "gradient_norm": 0.0, "skipped": NOT_FINITE}
         said = measure([x for pack in packs for x in pack], torch.cat(now), version)
         return record | (said if first else {"kl": said["kl"]})
 

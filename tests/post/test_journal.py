@@ -1,6 +1,8 @@
 """The journal of a run: whole lines alone, samples to the last bit."""
 
+import errno
 import json
+import os
 
 import pytest
 
@@ -97,3 +99,13 @@ def test_a_line_that_is_none_is_refused(tmp_path, line):
     path.write_text(line + "\n")
     with pytest.raises(CheckpointError, match="line 1 of"):
         list(journal.read(path))
+
+
+def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
+    def full(number):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Journal(tmp_path / "j") as log, monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(CheckpointError, match="No space left.*then resume"):
+            log.append(journal.learned(1, []))

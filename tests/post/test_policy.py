@@ -210,3 +210,15 @@ def test_equal_rewards_teach_nothing_and_lost_samples_are_left_out():
 def test_what_could_not_be_learned_with_is_refused(wrong, said):
     with pytest.raises(RequestError, match=said):
         UpdateOptions(**wrong)
+
+
+def test_a_gradient_that_is_not_finite_moves_nothing(model):
+    found = lessons(model)
+    found[0].then.fill_(-math.inf)
+    made = learner(model)
+    before = {n: p.clone() for n, p in model.named_parameters()}
+    record = updated(made, found)
+    assert record["skipped"] == policy.NOT_FINITE
+    assert (record["loss"], record["gradient_norm"]) == (0.0, 0.0)
+    for name, value in model.named_parameters():
+        assert torch.equal(value, before[name])
