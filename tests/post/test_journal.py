@@ -107,5 +107,5 @@ def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
 
     with Journal(tmp_path / "j") as log, monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        with pytest.raises(CheckpointError, match="No space left.*then resume"):
+        with pytest.raises(CheckpointError, match=r"No space left.*then resume"):
             log.append(journal.learned(1, []))
