@@ -5,7 +5,7 @@ p is the target's distribution, q the draft's, both [W] with entries >= 0 and su
 
 from collections.abc import Callable, Sequence
 
-from k3.spec import ops
+from k3.spec import kda, ops
 from k3.spec.ops import Array
 
 # The next-token distribution that a model gives after a prefix of token ids.
@@ -76,6 +76,55 @@ def verify(
             return [*out, pick(correction(p[i], q[i]), uniforms[-1])]
         out.append(token)
     return [*out, pick(p[len(draft)], uniforms[-1])]
+
+
+def verify_tree(
+    draft: Sequence[int],
+    above: Sequence[int],
+    p: Sequence[Array],
+    q: Sequence[Array],
+    uniforms: Sequence[Array],
+) -> list[int]:
+    """The tokens emitted for a tree of n drafted tokens: a path of it, then one more.
+
+    Token i follows token above[i] < i, -1 for the context. p [n+1 W] behind the context
+    and each token, q [n W] the law that token i was drawn from given its elder
+    siblings, uniforms [n+1]. Each sibling is judged by what its elders' rejections
+    have left. Of a chain it is `verify`.
+    """
+    out: list[int] = []
+    at, rest = -1, p[0]
+    for i, token in enumerate(draft):
+        if above[i] != at:
+            continue
+        if ops.key(uniforms[i]) < ops.key(keep_probability(rest, q[i], token)):
+            out.append(token)
+            at, rest = i, p[i + 1]
+        else:
+            rest = correction(rest, q[i])
+    return [*out, pick(rest, uniforms[-1])]
+
+
+def candidates_law(p: Array, q: Array, count: int) -> Array:
+    """The law of a place's token with `count` candidates drawn without replacement.
+
+    Summed over all that can be drawn from q and kept or rejected in turn. That it is p,
+    whatever q and the count are, makes a tree lossless. [W].
+    """
+    if count == 0:
+        return p
+    law = p * 0
+    for token in range(len(p)):
+        if not ops.key(q[token]) > 0:
+            continue
+        own, kept = kda.identity(p)[token], keep_probability(p, q, token)
+        law = law + q[token] * kept * own
+        if ops.key(kept) < 1:
+            rest, left = correction(p, q), q * (1 - own)
+            if ops.key(ops.total(left)) > 0:
+                rest = candidates_law(rest, left / ops.total(left), count - 1)
+            law = law + q[token] * (1 - kept) * rest
+    return law
 
 
 def target_law(p: Conditional, length: int, prefix: tuple[int, ...] = ()) -> Law:

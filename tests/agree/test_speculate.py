@@ -34,6 +34,29 @@ def test_verify(block, words, seed, certain):
     assert got[:accepted] == ids[:accepted]
 
 
+@settings(max_examples=100)
+@given(st.integers(2, 5), st.integers(0, 10**6), st.integers(1, 6))
+def test_verify_tree(words, seed, count):
+    generator = torch.Generator().manual_seed(seed)
+    above = [int(torch.randint(-1, i, (), generator=generator)) for i in range(count)]
+    p = laws(count + 1, words, generator).double()
+    base = laws(count + 1, words, generator).double() + 0.01
+    ids, q = [], []
+    for i in range(count):
+        law = base[above[i] + 1].clone()
+        law[[ids[n] for n in range(i) if above[n] == above[i]]] = 0
+        if not law.sum() > 0:
+            above, p = above[:i], p[: i + 1]
+            break
+        q.append(law / law.sum())
+        ids.append(int(law.multinomial(1, generator=generator)))
+    numbers = accept.uniforms(len(ids) + 1, generator)
+    exact = [torch.tensor(u, dtype=torch.float64) for u in numbers]
+    path, last = accept.verify_tree(ids, above, list(p), torch.stack(q), numbers)
+    want = spec.verify_tree(ids, above, list(p), q, exact)
+    assert [*(ids[n] for n in path), last] == want
+
+
 def test_correction():
     p, q = torch.tensor([0.5, 0.25, 0.25, 0.0]), torch.tensor([0.25, 0.5, 0.0, 0.25])
     rest = accept.correction(p, 1, q)

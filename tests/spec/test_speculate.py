@@ -30,6 +30,24 @@ def test_one_step_is_lossless(p, q):
         assert (mixed + (1 - accepted) * corrected == p).all()
 
 
+@settings(deadline=None, max_examples=40)
+@given(laws(4), laws(4), st.integers(0, 4))
+def test_several_candidates_of_a_place_are_lossless(p, q, count):
+    assert (speculate.candidates_law(p, q, count) == p).all()
+
+
+def test_a_second_candidate_is_judged_by_what_the_first_has_left():
+    """Both drawn from [1/2, 1/2, 0], the first rejected: rest is certain of 2."""
+    p = np.array([Fraction(1, 4), Fraction(1, 4), Fraction(1, 2)])
+    q = np.array([Fraction(1, 2), Fraction(1, 2), Fraction(0)])
+    second = np.array([Fraction(0), Fraction(1), Fraction(0)])
+    given_ = [0, 1], [-1, -1], [p, p, p], [q, second]
+    late = [Fraction(3, 4), Fraction(0), Fraction(0)]
+    assert speculate.verify_tree(*given_, late) == [2]
+    soon = [Fraction(1, 4), Fraction(0), Fraction(1, 3)]
+    assert speculate.verify_tree(*given_, soon) == [0, 1]
+
+
 def conditional(seed):
     def law(prefix):
         rng = np.random.default_rng([seed, *prefix])
