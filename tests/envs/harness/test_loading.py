@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ from k3.envs import harness
 from k3.envs.harness import PRESETS, Harness
 from k3.errors import ConfigError
 
+ROOT = Path(__file__).parents[3]
 LINE = {"name": "sh", "ability": "run", "commands": {"submit": "submit"}}
 
 
@@ -70,3 +74,10 @@ def test_no_memory_is_none_and_a_line_of_commands_is_found():
     assert made.memory is None
     assert made.line is made.tools[0]
     assert Harness(name="y").line is None
+
+
+def test_the_harness_of_the_docs_loads():
+    text = (ROOT / "docs" / "environments.md").read_text()
+    (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    made = harness.of(tomllib.loads(block))
+    assert made.tools[0].arguments == {"file": "name", "offset": "start"}
