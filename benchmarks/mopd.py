@@ -27,14 +27,15 @@ from k3.data.tasks.lot import Lot, Split
 from k3.data.xtml import Message, RenderOptions
 from k3.envs import registry
 from k3.envs.environment import Chat
-from k3.post import cold, course, distillation, measure, recipes, run
+from k3.post import cold, course, distillation, journal, measure, picture, recipes, run
 from k3.post.course import Course, Taught
 from k3.post.recipes import Recipe
 from k3.train import sft
 
-TASKS = {"general-low": "last", "agentic-high": "after", "coding-max": "first"}
+TASKS = {"general-low": "last", "agentic-high": "second", "coding-max": "first"}
 """What each teacher is for, and the task that stands for it."""
-START_STEPS, TEACHER_STEPS = 30, 60
+PLACES = {"first": 0, "second": 1, "last": 3}
+START_STEPS, TEACHER_STEPS = 50, 60
 DIALOGUES = 300
 FIRST = 10**9
 """Instances of the dialogues, which no rollout begins at."""
@@ -83,12 +84,7 @@ def which(task: str, split: Split, index: int) -> Which:
         if lot.keeps(f"which:{numbers}"):
             break
     said = ", ".join(map(str, numbers))
-    if task == "after":
-        place = lot.rng.randrange(3)
-        asked = f"Which comes after {numbers[place]} in {said}?"
-        return Which(asked, numbers[place + 1])
-    right = numbers[0] if task == "first" else numbers[-1]
-    return Which(f"Which is the {task} of {said}?", right)
+    return Which(f"Which is the {task} of {said}?", numbers[PLACES[task]])
 
 
 registry.PLAIN.update({task: partial(which, task) for task in TASKS.values()})
@@ -144,8 +140,8 @@ def models(args: argparse.Namespace) -> None:
             tell(out, model=name, rates=rates(str(out / name), args))
 
 
-def student(args: argparse.Namespace, dense: int) -> None:
-    """A student of all three, by the on-policy loss or from so many likely tokens."""
+def student(args: argparse.Namespace, dense: int) -> str:
+    """Train a student, on-policy or from so many likely tokens; return its name."""
     settings = {
         "iterations": 2 if args.small else args.iterations,
         "prompts": 6 if args.small else 128,
@@ -164,6 +160,32 @@ def student(args: argparse.Namespace, dense: int) -> None:
     if not (folder / "config.json").exists():
         found = distillation.distilled(chosen, args.out / "start", folder)
         tell(args.out, model=name, **dataclasses.asdict(found))
+    return name
+
+
+def by_teacher(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The success of each update's samples, by the teacher they were drawn for."""
+    lines = list(journal.read(folder / journal.FILE_NAME))
+    reward = {x["group"]: x["reward"] for x in lines if x["kind"] == "finished"}
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in TASKS}
+    for line in (x for x in lines if x["kind"] == "learned"):
+        for name, records in found.items():
+            theirs = [g for g in line["groups"] if course.teacher_of(g) == name]
+            if theirs:
+                mean = sum(reward[g] == 1.0 for g in theirs) / len(theirs)
+                records.append({"step": line["iteration"] + 1, "success": mean})
+    return found
+
+
+def draw(out: Path, names: Sequence[str]) -> None:
+    """A picture of the students: success by teacher and iteration."""
+    runs = {
+        f"{task}, {name}": by_teacher(out / name)[teacher]
+        for name in names
+        for teacher, task in TASKS.items()
+    }
+    title = "Students of three teachers: success of an iteration's samples"
+    (out / "mopd.svg").write_text(picture.runs(title, runs, "success"))
 
 
 def main() -> None:
@@ -178,8 +200,7 @@ def main() -> None:
     args.count = 6 if args.small else args.count
     torch.set_num_threads(1)
     models(args)
-    for dense in args.dense:
-        student(args, dense)
+    draw(args.out, [student(args, dense) for dense in args.dense])
 
 
 if __name__ == "__main__":
