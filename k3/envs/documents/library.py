@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ class Library:
         self.lines = {d.name: tuple(d.text.splitlines()) for d in documents}
         self._lock = threading.Lock()
         self._store = sqlite3.connect(":memory:", check_same_thread=False)
+        self._end = weakref.finalize(self, self._store.close)
         self._store.execute(
             "create virtual table pages using fts5(name unindexed, line unindexed, "
             "text, tokenize = 'porter unicode61')"
@@ -76,7 +78,7 @@ class Library:
     def close(self) -> None:
         """Drop the index."""
         with self._lock:
-            self._store.close()
+            self._end()
 
     def _pages(self) -> Iterable[tuple[str, int, str]]:
         for name, lines in self.lines.items():

@@ -1,6 +1,7 @@
 """A table of sales and a question about it, through a query tool."""
 
 import sqlite3
+import weakref
 from collections import Counter
 from collections.abc import Callable
 
@@ -60,6 +61,7 @@ class Table:
 
     def __init__(self, rows: list[Row]) -> None:
         self._store = sqlite3.connect(":memory:", check_same_thread=False)
+        self._end = weakref.finalize(self, self._store.close)
         self._store.execute(f"create table sales ({', '.join(COLUMNS)})")
         self._store.executemany("insert into sales values (?, ?, ?, ?, ?)", rows)
         self._store.commit()
@@ -97,7 +99,7 @@ class Table:
 
     def close(self) -> None:
         """Drop the rows."""
-        self._store.close()
+        self._end()
 
 
 def _only_reads(action: int, *_: str | None) -> int:
