@@ -1,4 +1,4 @@
-"""`k3 eval --compare DIR DIR`: runs rated against each other."""
+"""Judges of the command line, and runs that are rated against each other."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -11,6 +11,9 @@ from k3.errors import RequestError
 if TYPE_CHECKING:
     from k3.eval.compare import Compared
     from k3.post.judge import ModelJudge
+    from k3.post.recipes import Recipe
+    from k3.post.rubric import Rubric
+    from k3.post.tournament import Tournament
 
 
 def compare(
@@ -18,19 +21,10 @@ def compare(
 ) -> int:
     """Rate the runs of these folders: by their scores, or by a judge and a rubric."""
     from k3.eval import compare as comparing
-    from k3.post import rubric as rubrics
 
-    if bool(judge) != (rubric is not None):
-        raise RequestError(
-            "a judge needs a rubric, and a rubric a judge: give --judge URL and "
-            "--rubric FILE, or neither"
-        )
+    lines = _lines(judge, rubric)
     asked, decide = None, None
-    if rubric is not None:
-        try:
-            lines = rubrics.parse(rubric.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise RequestError(f"--rubric must be a file: {error}") from error
+    if lines is not None:
         asked = _judge(judge)
         decide = comparing.by_judge(asked, lines)
     found = comparing.compare([Path(folder) for folder in folders], decide)
@@ -41,6 +35,40 @@ def compare(
     else:
         _print(found, said)
     return 0
+
+
+def judged(
+    url: str, rubric: Path | None, recipe: "Recipe", factor: float
+) -> "dict[str, Tournament]":
+    """A tournament for each task of a recipe; none without a judge."""
+    from k3.post.tournament import Tournament, TournamentOptions
+
+    lines = _lines(url, rubric)
+    if lines is None:
+        if factor:
+            raise RequestError(
+                "--verbose holds judged samples: add --judge and --rubric"
+            )
+        return {}
+    options = TournamentOptions(factor=factor)
+    return dict.fromkeys(recipe.tasks, Tournament(_judge(url), lines, options))
+
+
+def _lines(judge: str, rubric: Path | None) -> "Rubric | None":
+    """The rubric of a file; None where there is neither rubric nor judge."""
+    from k3.post import rubric as rubrics
+
+    if bool(judge) != (rubric is not None):
+        raise RequestError(
+            "a judge needs a rubric, and a rubric a judge: give --judge URL and "
+            "--rubric FILE, or neither"
+        )
+    if rubric is None:
+        return None
+    try:
+        return rubrics.parse(rubric.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RequestError(f"--rubric must be a file: {error}") from error
 
 
 def _judge(url: str) -> "ModelJudge":

@@ -1,11 +1,12 @@
 """`k3 rl`: reinforcement learning of a checkpoint in environments, by a recipe."""
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from k3.cli import options, output, settings
+from k3.cli import options, output, rating, settings
 from k3.errors import RequestError
 
 if TYPE_CHECKING:
@@ -36,6 +37,23 @@ Push = Annotated[
         metavar="COMMAND", help="Makes that server load the weights in {folder}."
     ),
 ]
+Judge = Annotated[
+    str,
+    typer.Option(
+        metavar="URL", help="Samples meet each other; this model judges them."
+    ),
+]
+RubricFile = Annotated[
+    Path | None, typer.Option("--rubric", metavar="FILE", help="What it judges by.")
+]
+Verbose = Annotated[
+    float,
+    typer.Option(
+        metavar="FACTOR",
+        help="A judged sample of more than this times the tokens before the run loses "
+        "where it stands first; 0 leaves lengths alone.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -51,6 +69,9 @@ def rl(
     out: Out = "runs/rl",
     server: Server = "",
     push: Push = "",
+    judge: Judge = "",
+    rubric: RubricFile = None,
+    verbose: Verbose = 0.0,
     resume: Resume = False,
     values: Set = None,
     json: options.Json = False,
@@ -69,7 +90,14 @@ def rl(
     if push and not server:
         raise RequestError("--push needs --server: got no URL; name the server")
     there = (server, push) if server else None
-    result = run.run(chosen, model, out, server=there, resume=resume, quiet=json)
+    judged = rating.judged(judge, rubric, chosen, verbose)
+    result = run.run(
+        *(chosen, model, out),
+        server=there,
+        judged=judged,
+        resume=resume,
+        quiet=json,
+    )
     if json:
         output.json_value(dataclasses.asdict(result))
     else:

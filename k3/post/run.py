@@ -1,6 +1,7 @@
 """A run of reinforcement learning: a folder, its model, its loop, its measures."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from k3.post.prompts import Prompts
 from k3.post.recipes import RESUMABLE, Recipe
 from k3.post.rewards import Rewards
 from k3.post.rl import Loop, Updated
+from k3.post.tournament import Tournament
 from k3.serve.engine import Engine, EngineOptions
 from k3.serve.layout import CacheOptions
 from k3.train import pretrain, report, sft, snapshot, workers
@@ -51,31 +53,32 @@ def run(
     out: str | Path,
     *,
     server: tuple[str, str] | None = None,
+    judged: Mapping[str, Tournament] | None = None,
     resume: bool = False,
     quiet: bool = False,
 ) -> Result:
     """Train the checkpoint `base` by a recipe into the folder `out`.
 
     `server` is a URL, and the command that pushes weights to it (k3.post.served); else
-    an engine of this process samples. The folder holds the checkpoint, metrics.jsonl,
-    curves, every finished sample and the last snapshots.
+    an engine of this process samples. In tasks of `judged` the samples of a prompt meet
+    in a tournament; scores count in the others. The folder holds the checkpoint,
+    metrics.jsonl, curves, every finished sample and the last snapshots.
     Raises: RequestError, CheckpointError.
     """
     folder, directory = locate.locate(base), Path(out)
     tokenizer = Tokenizer.load(folder)
     model = load.load(folder, dtype=torch.float32, experts="dequantized")
-    facts: dict[str, Any] = {
-        "recipe": recipe.to_dict(),
-        "base": model.weight_version,
-    }
+    facts: dict[str, Any] = {"recipe": recipe.to_dict(), "base": model.weight_version}
     known = open_folder(directory, facts, resume=resume)
     policy = prepared(model, recipe)
     sampling: Updated = local(model, recipe, tokenizer)
     if server is not None:
         sampling = served.opened(*server, directory, recipe, tokenizer)(model)
-    facts |= _begun(directory, facts, known, (sampling, recipe, tokenizer, quiet))
+    lengths = recipe.budget is not None or bool(judged)
+    parts = sampling, recipe, tokenizer, quiet
+    facts |= _begun(directory, facts, known, parts, lengths)
     prompts = Prompts(recipe, tokenizer)
-    at = _train(policy, sampling, prompts, facts, (directory, quiet))
+    at = _train(policy, sampling, prompts, facts, (directory, quiet, judged))
     sft.write(model, folder, directory, None)
     picture.draw(directory)
     with report.stage("success after", quiet=quiet):
@@ -89,11 +92,13 @@ def _train(
     sampler: Updated,
     prompts: Prompts,
     facts: dict[str, Any],
-    place: tuple[Path, bool],
+    place: tuple[Path, bool, Mapping[str, Tournament] | None],
 ) -> rl.At:
     """Iterate from the newest snapshot to the recipe's end."""
-    recipe, (directory, quiet) = prompts.recipe, place
-    rewards = Rewards(baselines=facts["baselines"], budget=recipe.budget)
+    recipe, (directory, quiet, judged) = prompts.recipe, place
+    rewards = Rewards(
+        baselines=facts["baselines"], budget=recipe.budget, judged=judged or {}
+    )
     with (
         Journal(directory / journal.FILE_NAME) as log,
         Writer(directory, recipe.keep) as writer,
@@ -140,14 +145,18 @@ def _begun(
     facts: dict[str, Any],
     known: dict[str, Any],
     parts: tuple[Updated, Recipe, Tokenizer, bool],
+    measured: bool,
 ) -> dict[str, Any]:
-    """What is measured before the first update, once a run; then the first snapshot."""
+    """What is measured before the first update, once a run; then the first snapshot.
+
+    `measured` says whether lengths are needed beside success.
+    """
     if known:
         return {key: known[key] for key in ("before", "baselines")}
     sampler, recipe, tokenizer, quiet = parts
     lengths: dict[str, float] = {}
     with report.stage("success before", quiet=quiet):
-        if recipe.budget is not None:
+        if measured:
             lengths = measure.baseline(sampler, recipe, tokenizer, BASELINE)
         before = _success(sampler, recipe, tokenizer)
     found = {"before": before, "baselines": lengths}

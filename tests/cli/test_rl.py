@@ -36,6 +36,8 @@ def test_it_says_what_was_learned(k3, tmp_path):
         (("agentic-low", "--set", "speed=9"), "no setting 'speed'"),
         (("agentic-low", "--set", "tasks=chess"), "an environment is one of"),
         (("agentic-low", "--push", "x {folder}"), "--push needs --server"),
+        (("agentic-low", "--judge", "http://x"), "a judge needs a rubric"),
+        (("agentic-low", "--verbose", "2"), "--verbose holds judged samples"),
         (("agentic-low", "--server", "http://127.0.0.1:1"), "with {folder} in it"),
     ],
 )

@@ -7,6 +7,9 @@ import pytest
 import k3
 from k3.errors import CheckpointError, RequestError
 from k3.post import recipes, run, served
+from k3.post.judge import ProgramJudge
+from k3.post.rubric import Line, Rubric
+from k3.post.tournament import Tournament, TournamentOptions
 
 SMALL = {
     "tasks": "calculator",
@@ -90,3 +93,21 @@ def test_a_command_without_a_folder_is_refused(tmp_path, recipe):
     asked = "http://127.0.0.1:1", "reload", tmp_path, recipe, k3.tokenizer("tiny")
     with pytest.raises(RequestError, match="got 'reload'; name the command"):
         served.opened(*asked)
+
+
+def test_judged_samples_meet_in_a_tournament(recipe, tmp_path):
+    asked = []
+
+    def score(task, text):
+        asked.append(task)
+        return {"long": float(len(text))}
+
+    rubric = Rubric(lines=(Line(name="long", text="It says more."),))
+    options = TournamentOptions(factor=9.0)
+    judged = {"calculator": Tournament(ProgramJudge(score), rubric, options)}
+    free = recipe.set({"budget_start": 0.0, "heldout": 0})
+    result = run.run(free, "tiny", tmp_path / "o", judged=judged, quiet=True)
+    assert result.iteration == 1
+    # Two samples, in both orders; each candidate is scored.
+    assert len(asked) == 4
+    assert "+" in asked[0] or "plus" in asked[0]
