@@ -9,7 +9,7 @@
 Prompts are held-out questions in chat format, answers end by themselves. Drafted and
 plain decoding take turns, greedy; a rate is tokens of decoding passes over their time,
 the median of the repeats. Nothing is reported of outputs that differ or of texts whose
-unique bigrams are fewer than 0.3 of their tokens. `--law` compares the first three
+unique bigrams are fewer than 0.3 of their tokens. `--law` compares the first four
 tokens of so many samples with the target's own law. With `--rates` the draft costs what
 it costs, but its tokens are the true ones at that rate: for a model without a draft.
 `--clock cpu` counts this process's own seconds: on a busy machine and one thread the
@@ -39,6 +39,8 @@ from k3.serve.request import Request
 from k3.serve.tree import Tree
 
 TASKS = ("chat", "tools")
+LAW_PROMPT = 16
+"""Tokens of a prompt whose law is written out."""
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
@@ -258,7 +260,7 @@ def main() -> None:
     trained = folder.load(args.draft, dtype=torch.float32)
     if args.law:
         tree = Tree.of([int(n) for n in args.tree.split(",")]) if args.tree else None
-        prompt = prompts(model, args.model, 1)[0]
+        prompt = prompts(model, args.model, 1)[0][-LAW_PROMPT:]
         shape = tree.depth if tree else args.k
         made = EagleDraft(trained, tree)
         print(draft_law.compare(model, made, shape, prompt, args.law))

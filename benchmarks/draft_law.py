@@ -12,7 +12,8 @@ from k3.serve.draft import Draft
 from k3.serve.engine import Engine, EngineOptions
 from k3.serve.request import Request
 
-LENGTH = 3
+LENGTH = 4
+"""Tokens: the prompt's own, then a block of two and the one that follows it."""
 LEAST = 5.0
 """Samples that a cell expects; rarer texts share one."""
 SAMPLES = 64

@@ -89,18 +89,18 @@ def test_report_98_the_text_is_chat(bench):
 def test_the_law_of_few_samples(bench):
     law, net = bench.draft_law, model(made=config(attn_res_block_size=1))
     with torch.no_grad():
-        net.language_model.lm_head.weight.mul_(6)
+        net.language_model.lm_head.weight.mul_(8)
     wanted = law.law(net, (5, 9, 2), 1e-3)
-    assert all(len(text) == 3 for text in wanted)
+    assert all(len(text) == 4 for text in wanted)
     assert sum(wanted.values()) < 1
     draft = Draft(DraftConfig(text=net.config.text), torch.float32).start_(net)
     eagle = EagleDraft(draft.requires_grad_(False))
     said = law.compare(net, eagle, 2, (5, 9, 2), 130)
-    assert said.startswith("130 samples of 3 tokens: chi-square")
+    assert said.startswith("130 samples of 4 tokens: chi-square")
     with pytest.raises(SystemExit, match="no text is likely enough"):
         law.compare(net, eagle, 2, (5, 9, 2), 5)
     exact = {text: round(1000 * p) for text, p in wanted.items()}
-    exact[0, 0, 0] = exact.get((0, 0, 0), 0) + 1000 - sum(exact.values())
+    exact[0, 0, 0, 0] = exact.get((0, 0, 0, 0), 0) + 1000 - sum(exact.values())
     fair, degrees = law.chi_square(exact, wanted, 1000)
     assert fair < degrees
     wrong = dict(zip(exact, reversed(exact.values()), strict=True))
