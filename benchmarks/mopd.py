@@ -1,6 +1,6 @@
 """One student of three teachers: how much of each one's gain it keeps (Eq. 15).
 
-    python benchmarks/mopd.py [--out runs/mopd] [--small] [--iterations 40]
+    python benchmarks/mopd.py [--out runs/mopd] [--small] [--iterations 36]
 
 The start is the shipped model after a short fine-tuning on dialogues of all three
 tasks. Each teacher is the start, fine-tuned further on one task. The student begins as
@@ -192,9 +192,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("runs/mopd"))
     parser.add_argument("--small", action="store_true", help="seconds, no figures")
-    parser.add_argument("--iterations", type=int, default=40)
+    parser.add_argument("--iterations", type=int, default=36)
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--dense", type=int, nargs="*", default=[0, 16])
     args = parser.parse_args()
     args.count = 6 if args.small else args.count
