@@ -10,7 +10,15 @@ import weakref
 from collections.abc import Callable
 
 from k3.data.tasks.lot import Split
-from k3.envs import assistant, calculator, harness, lookup
+from k3.envs import (
+    assistant,
+    autonomous,
+    calculator,
+    harness,
+    kernels,
+    lookup,
+    web,
+)
 from k3.envs.environment import Environment
 from k3.envs.harness import Harnessed, Task
 from k3.envs.local import LocalBackend
@@ -46,7 +54,13 @@ TASKS: dict[str, Posed] = {
     "retrieval": retrieval.make,
     "table": table.make,
 }
-BOXED_TASKS: dict[str, BoxedPosed] = {"code": code.make, "visual": visual.make}
+BOXED_TASKS: dict[str, BoxedPosed] = {
+    "autonomous": autonomous.make,
+    "code": code.make,
+    "kernels": kernels.make,
+    "visual": visual.make,
+    "web": web.make,
+}
 
 HARNESS = "assistant"
 """What a task is played under where none is named."""
