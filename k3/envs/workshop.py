@@ -8,7 +8,7 @@ from k3.envs.sandbox import MIB, Backend, Checkpoint, Limits, Ran, Sandbox
 from k3.errors import CheckpointError, RequestError
 
 LIMITS = Limits(seconds=30.0, disk_bytes=16 * MIB, processes=32, output_bytes=200_000)
-TRIES = 4
+TRIES = 10
 LINES = 200
 _TEXT, _LINE = {"type": "string"}, {"type": "integer"}
 T = TypeVar("T")
@@ -36,19 +36,21 @@ class Workshop:
         are lost again and again.
         """
         for _ in range(TRIES):
-            box = self._standing()
+            box: Sandbox | None = None
             try:
+                box = self._standing()
                 made = act(box)
                 if changes:
                     self._keep(box)
                 return made
-            except RequestError:
-                if box.alive:
+            except RequestError as error:
+                if self._closed or (box is not None and box.alive):
                     raise
+                lost = error
         raise CheckpointError(
-            f"a sandbox must stay alive to be worked in: lost {TRIES} in a row; look "
-            "at what ends them"
-        )
+            f"a sandbox must stay alive to be worked in: lost {TRIES} in a row "
+            f"({lost}); look at what ends them"
+        ) from lost
 
     def judge(self, act: Callable[[Sandbox], T]) -> T:
         """Do something in a fork, so that nothing of it is left here.

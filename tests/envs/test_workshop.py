@@ -2,9 +2,16 @@
 
 import pytest
 
+from k3.envs import workshop
 from k3.envs.sandbox import Limits
-from k3.envs.workshop import TRIES, Workshop
+from k3.envs.workshop import Workshop
 from k3.errors import CheckpointError, RequestError
+
+
+def kill(box):
+    """End a sandbox and wait until it has: until then it may still answer."""
+    box._process.kill()
+    box._process.wait()
 
 
 @pytest.fixture
@@ -41,9 +48,9 @@ def test_it_runs_reads_writes_and_edits_and_says_what_is_wrong(shop):
 
 def test_a_killed_sandbox_comes_back_and_the_work_goes_on(shop):
     shop.run("echo kept > b.txt")
-    shop._box._process.kill()
+    kill(shop._box)
     assert shop.run("cat b.txt") == "kept"
-    shop._box._process.kill()
+    kill(shop._box)
     assert shop.read("b.txt") == "kept"
 
 
@@ -54,7 +61,7 @@ def test_one_that_is_killed_while_it_works_does_it_again(shop):
     def work(box):
         box.run(["bash", "-c", "echo 1 >> count"])
         if not killed:
-            killed.append(box._process.kill())
+            killed.append(kill(box))
         return box.run(["wc", "-l", "count"]).text
 
     assert shop.use(work) == "2 count\n"
@@ -66,24 +73,27 @@ def test_a_fork_judges_and_leaves_nothing(shop):
     assert shop.read("b.txt") == "1"
 
 
-def test_sandboxes_that_are_lost_again_and_again_are_a_sentence(shop):
+def test_sandboxes_that_are_lost_again_and_again_are_a_sentence(shop, monkeypatch):
+    monkeypatch.setattr(workshop, "TRIES", 2)
     lost = []
 
     def die(box):
         lost.append(box)
-        box._process.kill()
+        kill(box)
         box.run(["true"])
 
-    with pytest.raises(CheckpointError, match=f"lost {TRIES} in a row"):
+    with pytest.raises(
+        CheckpointError, match=r"lost 2 in a row \(a sandbox must be alive"
+    ):
         shop.use(die)
     with pytest.raises(CheckpointError, match="a fork must stay alive"):
         shop.judge(die)
-    assert len(lost) == 2 * TRIES
+    assert len(lost) == 4
 
 
 def test_files_that_are_closed_to_their_owner_are_kept(shop):
     assert shop.run("echo x > f; chmod 000 f") == ""
-    shop._box._process.kill()
+    kill(shop._box)
     assert shop.read("f") == "x"
     shop.run("chmod 000 f")
     assert shop.judge(lambda box: box.read("f")) == b"x\n"
@@ -101,6 +111,23 @@ def test_where_files_cannot_be_copied_the_checkpoint_before_stays(boxes, monkeyp
         assert shop.run("echo 3 > f; cat f") == "3"
         with pytest.raises(RequestError, match="went away"):
             shop.judge(lambda box: None)
-    shop._box._process.kill()
+    kill(shop._box)
     assert shop.read("f") == "2"
+    shop.close()
+
+
+def test_one_that_is_lost_while_it_is_made_is_made_again(boxes, monkeypatch):
+    made = []
+
+    def create(*args, **options):
+        made.append(args)
+        if len(made) == 1:
+            raise RequestError("a sandbox must be alive to be used: got one killed")
+        return whole(*args, **options)
+
+    whole = boxes.create
+    monkeypatch.setattr(boxes, "create", create)
+    shop = Workshop(boxes, {"f": b"1"})
+    assert shop.read("f") == "1"
+    assert len(made) == 2
     shop.close()

@@ -123,8 +123,10 @@ def test_a_sandbox_that_is_killed_loses_no_work(boxes):
     def steps():
         yield "run", {"command": f"cat > part <<'END'\n{task.program.source}END"}
         task.workshop._box._process.kill()
+        task.workshop._box._process.wait()
         yield "run", {"command": "cp part solution.py"}
         task.workshop._box._process.kill()
+        task.workshop._box._process.wait()
         return "done"
 
     assert played_by(task, steps(), "bash") == 1.0
