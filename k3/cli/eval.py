@@ -143,9 +143,7 @@ def _run(
     as_json: bool,
 ) -> int:
     """Measure task by task; the exit code."""
-    for name in names:
-        if name != "text":
-            measuring.wished(name, wish)
+    measuring.check_conditions(names, wish)
     found: list[measuring.Row] = []
     for name in names:
         rows = measuring.rows(name, subject, wish)

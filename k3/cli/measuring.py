@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Of k3.eval.PROTOCOLS those whose questions are conversations without pictures.
 TALKED = ("tools", "chat")
+# Conditions of environments alone.
+PLAYED = ("turns", "context")
 KEY_NAMES = ("K3_API_KEY", "OPENAI_API_KEY")
 NOTE_SECONDS = 20.0
 
@@ -143,9 +145,23 @@ def wished(name: str, wish: Wish) -> "Protocol | Play":
     found = protocol.named(name)
     if wish.count is not None:
         found = replace(found, count=wish.count)
-    keys = (*protocol.SETTABLE, "turns") if isinstance(found, protocol.Play) else None
-    settings.refuse_unknown(wish.given, keys or protocol.SETTABLE)
-    return protocol.changed(found, wish.given)
+    given = dict(wish.given)
+    if not isinstance(found, protocol.Play):
+        given = {key: given[key] for key in given if key not in PLAYED}
+    return protocol.changed(found, given)
+
+
+def check_conditions(names: Iterable[str], wish: Wish) -> None:
+    """Refuse conditions that no task has, or a task cannot take."""
+    from k3.eval import protocol
+
+    found = [wished(name, wish) for name in names if name != "text"]
+    alone = [key for key in wish.given if key in PLAYED]
+    if alone and not any(isinstance(each, protocol.Play) for each in found):
+        raise RequestError(
+            f"--set {alone[0]} is of environments: none of the tasks is one; leave it "
+            "out"
+        )
 
 
 def check_names(names: Iterable[str], known: Iterable[str]) -> None:

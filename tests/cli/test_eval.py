@@ -72,7 +72,7 @@ def test_at_least_decides_the_exit_code(least, code, capsys):
         (["recall", "--at-least", "95"], "--at-least is a share from 0 to 1: got 95"),
         (["recall", "--experts", "int4"], "--experts must be"),
         (["recall", "--set", "temprature=1"], "did you mean temperature"),
-        (["recall", "--set", "turns=2"], "--set needs a key that exists: got turns"),
+        (["recall", "--set", "turns=2"], "--set turns is of environments: none of"),
         (["recall", "--set", "effort=medium"], "effort must be none, low, high"),
         (["recall", "--judge", "http://x"], "--judge and --rubric belong to --compare"),
         (["recall", "--prices", "nowhere.json"], "a price table is a JSON file"),
