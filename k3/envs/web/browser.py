@@ -46,7 +46,7 @@ class Browser:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="browser")
         self._folder = tempfile.mkdtemp(prefix="k3-browser-")
         try:
-            self._driver, self._browser = self.do(self._start)
+            self.do(self._start)
         except BaseException:
             self.close()
             raise
@@ -54,6 +54,17 @@ class Browser:
     def do(self, act: Callable[..., T], *given: Any) -> T:
         """What a function returns, called in the browser's thread."""
         return self._thread.submit(act, *given).result()
+
+    @property
+    def alive(self) -> bool:
+        """Whether chromium still runs; only within `do`."""
+        return bool(self._browser.is_connected())
+
+    def revive(self) -> None:
+        """Start chromium anew, after it has died; only within `do`."""
+        self._browser = self._driver.chromium.launch(
+            executable_path=walled(Path(self._folder)), args=list(ARGUMENTS)
+        )
 
     def context(self, **options: Any) -> Any:
         """A fresh profile without network; only within `do`."""
@@ -66,25 +77,20 @@ class Browser:
             self._thread.shutdown()
             shutil.rmtree(self._folder)
 
-    def _start(self) -> tuple[Any, Any]:
+    def _start(self) -> None:
         try:
             from playwright.sync_api import sync_playwright
         except ImportError as error:
             raise RequestError(
                 "pages are graded with playwright: got none; pip install 'k3[envs]'"
             ) from error
-        driver = sync_playwright().start()
-        try:
-            return driver, driver.chromium.launch(
-                executable_path=walled(Path(self._folder)), args=list(ARGUMENTS)
-            )
-        except BaseException:
-            driver.stop()
-            raise
+        self._driver = sync_playwright().start()
+        self.revive()
 
     def _stop(self) -> None:
         if hasattr(self, "_browser"):
             self._browser.close()
+        if hasattr(self, "_driver"):
             self._driver.stop()
 
 

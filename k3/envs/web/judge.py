@@ -41,18 +41,24 @@ class Verdict:
 
 
 def judge(browser: Browser, files: Files, site: Site) -> Verdict:
-    """Look at a page and use it; one that does not open or hangs has an error."""
+    """Look at a page and use it; one that does not open or hangs has an error.
 
-    def look() -> Verdict:
+    Where the browser itself dies it is started anew and the page judged again, once.
+    """
+
+    def look(again: bool) -> Verdict:
         from playwright.sync_api import Error
 
-        right = pictures(browser, site)
         try:
+            right = pictures(browser, site)
             return _judge(browser, files, site, right)
         except Error as error:
-            return Verdict(error=str(error).splitlines()[0])
+            if browser.alive or not again:
+                return Verdict(error=str(error).splitlines()[0])
+        browser.revive()
+        return look(again=False)
 
-    return browser.do(look)
+    return browser.do(look, True)
 
 
 def _judge(
@@ -80,14 +86,15 @@ def _judge(
 
 def pictures(browser: Browser, site: Site) -> list[np.ndarray]:
     """The site's own page as it opens, and at the end of each scene."""
-    kept = browser.drawn.setdefault(site.spec, [])
-    if kept:
-        return kept
+    if site.spec in browser.drawn:
+        return browser.drawn[site.spec]
+    kept: list[np.ndarray] = []
     with Visit(browser, site.files) as visit:
         for scene in (Scene((), ()), *site.scenes):
             visit.open()
             assert all(map(visit.act, scene.steps)), f"a page of {site.name} works"
             kept.append(visit.picture)
+    browser.drawn[site.spec] = kept
     while len(browser.drawn) > KEPT:
         del browser.drawn[next(iter(browser.drawn))]
     return kept

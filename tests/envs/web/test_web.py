@@ -242,6 +242,14 @@ def test_a_page_that_hangs_is_given_up(posed, chromium):
         chromium.patience_s = before
 
 
+@SLOW
+def test_a_browser_that_died_is_started_anew(posed, chromium):
+    task = posed(COUNTER)
+    task.files["index.html"] = right(task).encode()
+    chromium.do(chromium._browser.close)
+    assert task.score() == 1.0, task._grade()
+
+
 def test_a_look_names_what_is_there(posed):
     task = posed(COUNTER)
     say = {name: ability.act for name, ability in task.abilities.items()}
