@@ -9,9 +9,14 @@ import urllib.error
 import urllib.request
 
 import pytest
+import torch
+from small import config
 
+from k3.checkpoint import draft as folder
 from k3.cli import drafting, foreign
+from k3.config.draft import DraftConfig
 from k3.errors import RequestError
+from k3.model.draft import Draft
 
 
 def test_flags_of_other_servers_are_taken_out_with_a_note():
@@ -84,6 +89,27 @@ def test_drafts_are_read():
     draft = drafting.load(found, {})
     assert (draft.least, draft.most) == (2, 4)
     assert drafting.read({"speculative_config": ""}) == {}
+
+
+def test_a_trained_draft_is_read_with_its_tree(tmp_path):
+    text = config(attn_res_block_size=1).text
+    folder.save(Draft(DraftConfig(text=text), torch.float32), tmp_path)
+    values = {"method": "eagle3", "model": str(tmp_path)}
+    tree = values | {"speculative_token_tree": [[0], [1], [0, 0]]}
+    found = drafting.read({"speculative_config": json.dumps(tree)})
+    assert found["num_speculative_tokens"] == 2
+    assert drafting.load(found, {}).tree.parents == (-1, -1, 0)
+    plain = drafting.read({"speculative_config": json.dumps(values)})
+    assert drafting.load(plain, {}).tree is None
+    for wrong in (tree | {"num_speculative_tokens": 3}, tree | {"method": "ngram"}):
+        if wrong["method"] == "ngram":
+            del wrong["model"]
+        with pytest.raises(RequestError, match="is the shape of what method eagle3"):
+            drafting.read({"speculative_config": json.dumps(wrong)})
+    with pytest.raises(RequestError, match="a token tree is a branching for each"):
+        drafting.read(
+            {"speculative_config": json.dumps(tree | {"speculative_token_tree": 3})}
+        )
 
 
 def test_a_server_answers_and_finishes_what_runs(checkpoint):
