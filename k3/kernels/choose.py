@@ -76,6 +76,11 @@ def traced(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
     )
 
 
+def unseen(x: Tensor) -> bool:
+    """Whether x is a plain tensor and nothing looks at what is done with it."""
+    return type(x) in PLAIN and not torch.compiler.is_compiling() and not _watched()
+
+
 def ready() -> bool:
     """Whether native kernels are there and not switched off."""
     global _native

@@ -14,6 +14,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from k3.errors import RequestError
+from k3.kernels import choose
+
+HEADS = (256, 2048)
+"""Most likely tokens that are looked at before all are sorted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +135,8 @@ def _distribution(
     scaled = (logits - logits.amax(-1, keepdim=True)) / temperature
     probs = torch.softmax(scaled, dim=-1)
     if any(row.top_k or row.top_p < 1 for row in rows):
-        probs = _cut_tail(probs, rows)
+        cut = _cut_head(probs, rows) if choose.unseen(probs) else None
+        probs = _cut_tail(probs, rows) if cut is None else cut
     floor = _column(logits, [row.min_p for row in rows]) * probs.amax(-1, keepdim=True)
     return torch.where(probs >= floor, probs, 0)
 
@@ -146,11 +151,56 @@ def _cut_tail(
     limit = _column(probs, [row.top_k or probs.shape[-1] for row in rows])
     ranked = torch.where(rank < limit, ranked, 0)
     before = ranked.cumsum(-1) - ranked
-    share = _column(probs, [row.top_p for row in rows]) * ranked.sum(-1, keepdim=True)
+    # Running sums have the same bits however many tokens are looked at.
+    left = ranked.cumsum(-1)[:, -1:]
+    total = torch.where(limit < probs.shape[-1], left, probs.sum(-1, keepdim=True))
+    share = _column(probs, [row.top_p for row in rows]) * total
     # A top_p of 1 cuts nothing, whatever the sum rounds to.
     all_kept = _column(probs, [row.top_p for row in rows]) >= 1
     ranked = torch.where(all_kept | (before < share), ranked, 0)
     return torch.zeros_like(probs).scatter(-1, order, ranked)
+
+
+def _cut_head(
+    probs: Float[Tensor, "B W"], rows: Sequence[SampleOptions]
+) -> Float[Tensor, "B W"] | None:
+    """As `_cut_tail`, from a few of the most likely tokens; None if more are kept.
+
+    Sorting all takes longer than a step of a small model.
+    """
+    for count in HEADS:
+        if 2 * count > probs.shape[-1]:
+            return None
+        values = probs.topk(count).values
+        counts = _num_kept(values, probs.sum(-1, keepdim=True), rows)
+        most = counts.clamp(max=count)
+        last = values.gather(-1, most - 1)
+        above, tied = probs > last, probs == last
+        # Of equal ones the lower ids come first.
+        first = tied.cumsum(-1) <= most - above.sum(-1, keepdim=True)
+        free = [not row.top_k and row.top_p >= 1 for row in rows]
+        whole = torch.tensor(free, device=probs.device)[:, None]
+        if bool(((counts <= count) | whole).all()):
+            return torch.where(whole | above | (tied & first), probs, 0)
+    return None
+
+
+def _num_kept(
+    values: Float[Tensor, "B n"],
+    total: Float[Tensor, "B 1"],
+    rows: Sequence[SampleOptions],
+) -> Int[Tensor, "B 1"]:
+    """How many of the most likely tokens are kept; n + 1 where it may be more."""
+    n = values.shape[-1]
+    limit = _column(values, [row.top_k or n + 1 for row in rows])
+    inside = torch.arange(n, device=values.device) < limit
+    ranked = torch.where(inside, values, 0)
+    running = ranked.cumsum(-1)
+    total = torch.where(limit <= n, running[:, -1:], total)
+    top_p = _column(values, [row.top_p for row in rows])
+    before = running - ranked
+    kept = (inside & ((top_p >= 1) | (before < top_p * total))).sum(-1, keepdim=True)
+    return kept + ((kept == n) & (limit > n))
 
 
 def draw(

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3.errors import RequestError
+from k3.kernels import sample as kernel
 from k3.kernels.sample import SampleOptions, sample
 
 
@@ -189,3 +190,41 @@ def test_one_generator_and_one_set_of_options_a_row():
         sample(random_logits(2, 5), SampleOptions(), seeded(0))
     with pytest.raises(RequestError, match="one set of options"):
         sample(random_logits(2, 5), [SampleOptions()], seeded(0, 1))
+
+
+CUTS = [
+    SampleOptions(top_p=0.95),
+    SampleOptions(top_p=0.3, top_k=40),
+    SampleOptions(top_k=256),
+    SampleOptions(top_k=1000, top_p=0.999),
+    SampleOptions(top_k=5000),
+    SampleOptions(),
+]
+
+
+@pytest.mark.parametrize("width", [130, 1999, 2300])
+@pytest.mark.parametrize("scale", [0.1, 3.0, 12.0])
+def test_a_cut_by_the_first_tokens_is_the_cut_of_all(width, scale):
+    logits = random_logits(len(CUTS), width, seed=width) * scale
+    # Every value many times: equal ones are cut by their ids.
+    for given_logits in (logits, logits.round()):
+        probs = given_logits.double().softmax(-1)
+        want = kernel._cut_tail(probs, CUTS)
+        found = [
+            kernel._cut_head(probs[i : i + 1], [option])
+            for i, option in enumerate(CUTS)
+        ]
+        for i, row in enumerate(found):
+            assert row is None or torch.equal(row[0], want[i])
+    reaches = width > 500 and scale > 1
+    assert reaches == (kernel._cut_head(probs[:1], CUTS[:1]) is not None)
+
+
+def test_a_cut_by_the_first_tokens_looks_at_all_where_they_do_not_reach():
+    flat = torch.full((1, 8192), 1 / 8192, dtype=torch.float64)
+    assert kernel._cut_head(flat, [SampleOptions(top_p=0.9)]) is None
+    assert kernel._cut_head(flat[:, :100], [SampleOptions(top_p=0.01)]) is None
+    kept = kernel._cut_head(flat, [SampleOptions(top_p=0.1875)])
+    assert kept is not None
+    assert kept.count_nonzero() == 1536
+    assert kept[0, 1535] > 0
