@@ -73,6 +73,10 @@ PUBLIC = {
         "preset",
         "solver",
     ],
+    "k3.envs.assistant": ["Office", "make"],
+    "k3.envs.autonomous": ["Autonomous", "make"],
+    "k3.envs.kernels": ["Bench", "KernelTask", "Verdict", "make", "marks"],
+    "k3.envs.web": ["Browser", "WebPage", "make"],
     "k3.graph": [
         "Block",
         "Term",

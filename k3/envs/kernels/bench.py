@@ -1,5 +1,6 @@
 """Where kernels are compiled and graded: a sandbox for each, prepared once."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -46,7 +47,8 @@ class Bench:
             if ran.code:
                 said = ran.stderr.decode(errors="replace")[:1000]
                 return Verdict(error=f"it does not compile: {said}")
-            return self._graded(box, self._job(operation, constant))
+            found = self._graded(box, self._job(operation, constant))
+            return dataclasses.replace(found, share=operation.share)
         finally:
             box.destroy()
 

@@ -20,6 +20,8 @@ class Operation:
     special: tuple[tuple[float, ...], ...]
     narrow: tuple[float, float]
     """A large value and the small ones around it, which a narrow sum loses."""
+    share: float
+    """Of the speed of a copy, the roofline: from here on the marks are full."""
 
 
 RMSNORM = Operation(
@@ -37,6 +39,7 @@ for (long i = 0; i < rows; i++) {
     constants=(1e-6, 1e-2),
     special=((0.0,), (1e-40, -1e-42), (3e4, -2e4), (inf,), (-inf, inf), (nan,)),
     narrow=(64.0, 0.25),
+    share=0.35,
 )
 SOFTMAX = Operation(
     number=1,
@@ -60,6 +63,8 @@ for (long i = 0; i < rows; i++) {
     constants=(0.5, 2.0),
     special=((30.0, 29.0), (-1e4, -1e5), (-inf, -inf), (inf,), (-inf, inf), (nan,)),
     narrow=(4.0, -2.0),
+    # An exp a value keeps it from the roofline.
+    share=0.15,
 )
 SCAN = Operation(
     number=2,
@@ -75,6 +80,7 @@ for (long j = 0; j < cols; j++) {
     constants=(0.25, 4.0),
     special=((0.0,), (1e-40,), (3e4, -2e4), (inf,), (-inf, inf), (nan,)),
     narrow=(100.0, 0.01),
+    share=0.35,
 )
 OPERATIONS = {"rmsnorm": RMSNORM, "softmax": SOFTMAX, "scan": SCAN}
 _SIGNATURE = (

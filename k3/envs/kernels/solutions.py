@@ -3,13 +3,13 @@
 _VECTORS = """\
 #include <math.h>
 #include <string.h>
-typedef float V __attribute__((vector_size(32)));
-typedef int I __attribute__((vector_size(32)));
-static inline V get(const float *p) { V v; memcpy(&v, p, 32); return v; }
-static inline void put(float *p, V v) { memcpy(p, &v, 32); }
+typedef float V __attribute__((vector_size(64)));
+typedef int I __attribute__((vector_size(64)));
+static inline V get(const float *p) { V v; memcpy(&v, p, 64); return v; }
+static inline void put(float *p, V v) { memcpy(p, &v, 64); }
 static inline float total(V v) {
   float s = 0;
-  for (int i = 0; i < 8; i++) s += v[i];
+  for (int i = 0; i < 16; i++) s += v[i];
   return s;
 }
 void kernel(const float *x, const float *w, float *y, long rows, long cols) {
@@ -18,8 +18,8 @@ _RMSNORM = """\
   for (long i = 0; i < rows; i++, x += cols, y += cols) {
     V a = {0}, b = {0}, c = {0}, d = {0};
     long j = 0;
-    for (; j + 32 <= cols; j += 32) {
-      V p = get(x + j), q = get(x + j + 8), r = get(x + j + 16), s = get(x + j + 24);
+    for (; j + 64 <= cols; j += 64) {
+      V p = get(x + j), q = get(x + j + 16), r = get(x + j + 32), s = get(x + j + 48);
       a += p * p; b += q * q; c += r * r; d += s * s;
     }
     float sum = total(a + b + c + d);
@@ -33,9 +33,9 @@ _RMSNORM = """\
 _SOFTMAX = """\
   for (long i = 0; i < rows; i++, x += cols, y += cols) {
     V most = {0}, odd = {0};
-    for (int k = 0; k < 8; k++) most[k] = -INFINITY;
+    for (int k = 0; k < 16; k++) most[k] = -INFINITY;
     long j = 0;
-    for (; j + 8 <= cols; j += 8) {
+    for (; j + 16 <= cols; j += 16) {
       V z = (get(x + j) + get(w + j)) * (float){c};
       put(y + j, z);
       odd += z * 0;
@@ -43,7 +43,7 @@ _SOFTMAX = """\
       most = (V)(((I)z & more) | ((I)most & ~more));
     }
     float top = -INFINITY, finite = total(odd), sum = 0;
-    for (int k = 0; k < 8; k++) if (most[k] > top) top = most[k];
+    for (int k = 0; k < 16; k++) if (most[k] > top) top = most[k];
     int nan = 0;
     for (; j < cols; j++) {
       y[j] = (x[j] + w[j]) * (float){c};
@@ -56,7 +56,7 @@ _SOFTMAX = """\
       for (j = 0; j < cols; j++) sum += y[j] = expf(y[j] - top);
     } else {
       V sums = {0};
-      for (j = 0; j + 8 <= cols; j += 8) {
+      for (j = 0; j + 16 <= cols; j += 16) {
         V z = (get(y + j) - top) * 1.44269504f;
         I low = z > -126.0f;
         z = (V)((I)z & low);

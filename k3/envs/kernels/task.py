@@ -45,7 +45,7 @@ class KernelTask:
             tolerance=verdict.TOLERANCE,
             shape=f"{TIMED[0]} by {TIMED[1]}",
             least=verdict.LEAST,
-            share=round(100 * verdict.SHARE),
+            share=round(100 * self.operation.share),
             most=MOST_CHECKS,
         )
 

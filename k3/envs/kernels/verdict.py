@@ -13,27 +13,30 @@ tenth of it; one rounding to fp16 (2.4e-4), TF32 or bf16 (2e-3) is ten times abo
 """
 NARROW_ERROR = 2e-2
 """An error up to here, of random values, is called one of precision."""
-SHARE = 0.35
-"""Of the roofline: from here on the marks are full."""
 LEAST = 1.15
 """Times the reference's speed: up to here there are none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """Accusations, an error, and the seconds of each call by what was called."""
+    """Accusations, an error, and the seconds of each call by what was called.
+
+    From `share` of the speed of a copy on the marks are full.
+    """
 
     accused: tuple[str, ...] = ()
     error: str = ""
     error_relative: float = 0.0
     seconds: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    share: float = 1.0
 
     @property
     def score(self) -> float:
         """0 if anything is wrong, else the marks of its medians."""
         if self.accused or self.error or not self.seconds:
             return 0.0
-        return marks(**{k: statistics.median(v) for k, v in self.seconds.items()})
+        medians = {k: statistics.median(v) for k, v in self.seconds.items()}
+        return marks(**medians, share=self.share)
 
     @property
     def text(self) -> str:
@@ -50,11 +53,11 @@ class Verdict:
         )
 
 
-def marks(kernel: float, plain: float, copy: float) -> float:
-    """From 0 at 1.15 times the reference's speed to 1 at 35 % of the roofline.
+def marks(kernel: float, plain: float, copy: float, share: float) -> float:
+    """From 0 at 1.15 times the reference's speed to 1 at a share of the roofline.
 
     Even in the logarithm of the speed between them, so that it never falls with it.
-    Where the reference is near the roofline, 1.5 times its speed is enough.
+    Where that is less than 1.5 times the reference's speed, it is that.
     """
-    none, full = plain / LEAST, min(copy / SHARE, plain / 1.5)
+    none, full = plain / LEAST, min(copy / share, plain / 1.5)
     return min(1.0, max(0.0, math.log(none / kernel) / math.log(none / full)))

@@ -125,18 +125,18 @@ def test_a_kernel_is_checked_so_often_and_no_more(posed):
 SECONDS = st.floats(1e-6, 10.0)
 
 
-@given(SECONDS, SECONDS, SECONDS, st.floats(1.0, 10.0))
-def test_marks_never_fall_with_speed(kernel, plain, copy, faster):
-    marks = kernels.marks(kernel, plain, copy)
-    assert 0.0 <= marks <= kernels.marks(kernel / faster, plain, copy) <= 1.0
+@given(SECONDS, SECONDS, SECONDS, st.floats(1.0, 10.0), st.floats(0.1, 1.0))
+def test_marks_never_fall_with_speed(kernel, plain, copy, faster, share):
+    marks = kernels.marks(kernel, plain, copy, share)
+    assert 0.0 <= marks <= kernels.marks(kernel / faster, plain, copy, share) <= 1.0
 
 
 def test_marks_at_their_ends():
-    assert kernels.marks(10.0 / verdict.LEAST, 10.0, 1.0) == 0.0
-    assert kernels.marks(1.0 / verdict.SHARE, 10.0, 1.0) == 1.0
-    middle = math.sqrt(10.0 / verdict.LEAST / verdict.SHARE)
-    assert kernels.marks(middle, 10.0, 1.0) == pytest.approx(0.5)
-    assert kernels.marks(2.0, 3.0, 1.0) == 1.0
+    assert kernels.marks(10.0 / verdict.LEAST, 10.0, 1.0, 0.5) == 0.0
+    assert kernels.marks(2.0, 10.0, 1.0, 0.5) == 1.0
+    middle = math.sqrt(10.0 / verdict.LEAST * 2.0)
+    assert kernels.marks(middle, 10.0, 1.0, 0.5) == pytest.approx(0.5)
+    assert kernels.marks(2.0, 3.0, 1.0, 0.35) == 1.0
 
 
 def test_instances_depend_on_split_and_index(posed):
