@@ -233,6 +233,26 @@ def test_a_draft_model_runs_only_what_is_new(net, monkeypatch):
     assert [p.ids for p in again] == [p.ids for p in fresh]
 
 
+def test_report_59_k_proposals_take_k_plus_1_rows_and_each_counts(net, monkeypatch):
+    """A wrong proposal at a place ends the round there, and nowhere else."""
+    asked, real, seen = greedy("a", 20, 15), speculate._decide, []
+    want = run(engine(net), [asked])
+
+    def spy(blocks, logits):
+        real(blocks, logits)
+        seen.extend((b.drafted, logits.shape[1], b.accepted) for b in blocks)
+
+    monkeypatch.setattr(speculate, "_decide", spy)
+    for right in range(K + 1):
+        seen.clear()
+        got = run(drafting(net, Scripted([text(net, asked)], [right])), [asked])
+        for each in want:
+            same(got[each], want[each])
+        whole = [each for each in seen if each[0] == K]
+        assert whole
+        assert set(whole) == {(K, K + 1, right)}
+
+
 def test_what_is_no_draft_for_a_model_is_refused(net):
     small = model(made=config(num_hidden_layers=4, linear=schedule(4), vocab_size=70))
     with pytest.raises(RequestError, match="tokens of its model, 61: got 70"):
