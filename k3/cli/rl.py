@@ -91,17 +91,33 @@ def rl(
         raise RequestError("--push needs --server: got no URL; name the server")
     there = (server, push) if server else None
     judged = rating.judged(judge, rubric, chosen, verbose)
-    result = run.run(
-        *(chosen, model, out),
-        server=there,
-        judged=judged,
-        resume=resume,
-        quiet=json,
-    )
+    try:
+        result = run.run(
+            *(chosen, model, out),
+            server=there,
+            judged=judged,
+            resume=resume,
+            quiet=json,
+        )
+    except KeyboardInterrupt:
+        raise output.Interrupted(left(Path(out), chosen.iterations)) from None
     if json:
         output.json_value(dataclasses.asdict(result))
     else:
         show(result)
+
+
+def left(folder: Path, iterations: int) -> str:
+    """What an interrupted run leaves behind, and how it goes on."""
+    from k3.train import snapshot
+
+    if not snapshot.kept(folder):
+        return f"no snapshot in {folder} yet; empty the folder and start again"
+    step = int(snapshot.read(folder)[1]["step"])
+    return (
+        f"{folder} holds iteration {step} of {iterations} and every finished sample; "
+        "the same command with --resume goes on"
+    )
 
 
 def show(result: "Result") -> None:
@@ -111,7 +127,8 @@ def show(result: "Result") -> None:
         f"{result.learned_tokens:,} learned from, {result.seconds:.0f} s"
     )
     for task, before in result.before.items():
-        after = result.after[task]
+        if (after := result.after.get(task)) is None:
+            continue
         print(
             f"{task}: {before['rate']:.1%} of {before['count']} held-out instances "
             f"before ({before['low']:.1%} to {before['high']:.1%}), "

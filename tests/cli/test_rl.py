@@ -45,3 +45,16 @@ def test_what_cannot_run_is_a_sentence(k3, tmp_path, arguments, message):
     found = k3("rl", *arguments, "--out", tmp_path / "o")
     assert found.code == 2
     assert message in found.err
+
+
+def test_an_interrupted_run_says_how_it_goes_on(k3, tmp_path, monkeypatch):
+    from k3.post import rl
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rl.Loop, "step", interrupted)
+    found = k3("rl", "agentic-high", "tiny", "--out", tmp_path / "o", *SMALL)
+    assert found.code == 130
+    assert "holds iteration 0 of 1 and every finished sample" in found.err
+    assert "--resume goes on" in found.err
