@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -91,14 +91,9 @@ def rl(
         raise RequestError("--push needs --server: got no URL; name the server")
     there = (server, push) if server else None
     judged = rating.judged(judge, rubric, chosen, verbose)
+    how: dict[str, Any] = {"server": there, "judged": judged, "quiet": json}
     try:
-        result = run.run(
-            *(chosen, model, out),
-            server=there,
-            judged=judged,
-            resume=resume,
-            quiet=json,
-        )
+        result = run.run(chosen, model, out, resume=resume, **how)
     except KeyboardInterrupt:
         raise output.Interrupted(left(Path(out), chosen.iterations)) from None
     if json:
