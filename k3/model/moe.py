@@ -1,5 +1,7 @@
 """Stable LatentMoE: fp32 router, experts in a latent space, fused shared experts."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -11,6 +13,8 @@ from k3.model.fp32 import KeepsFloat32, at_least_float32
 from k3.model.linear import RMSNorm, linear
 from k3.model.mlp import MLP
 from k3.model.taps import Taps, record
+
+Choose = Callable[[Tensor, Tensor, int, float], tuple[Tensor, Tensor]]
 
 
 class Gate(KeepsFloat32):
@@ -30,8 +34,8 @@ class MoE(nn.Module):
     """Eq. 11: shared(x) + up(norm(sum of weighted latent experts(down(x)))).
 
     `dispatch(z, index, weights, expert)` sums the chosen experts; another one may
-    be set to run them elsewhere. `choose(scores, bias, k, scaling)` chooses them;
-    another one may be set to take experts that were chosen before.
+    be set to run them elsewhere. `choose(scores, bias, k, scaling)` may be set to
+    take experts that were chosen before; without it the router chooses.
     """
 
     def __init__(self, config: TextConfig, dtype: torch.dtype, experts: str) -> None:
@@ -47,7 +51,7 @@ class MoE(nn.Module):
         shared = config.num_shared_experts * config.moe_intermediate_size
         self.shared_experts = MLP(config, shared, dtype)
         self.dispatch = moe.combine
-        self.choose = moe.choose
+        self.choose: Choose | None = None
 
     def forward(
         self, x: Float[Tensor, "B T D"], taps: Taps | None = None, name: str = ""
@@ -56,7 +60,8 @@ class MoE(nn.Module):
         rows = x.flatten(0, 1)
         bias = self.gate.e_score_correction_bias
         scores = moe.scores(rows, self.gate.weight)
-        index, weights = self.choose(scores, bias, self.k, self.scaling)
+        choose = self.choose or moe.choose
+        index, weights = choose(scores, bias, self.k, self.scaling)
         record(taps, f"{name}.scores", scores)
         record(taps, f"{name}.index", index)
         record(taps, f"{name}.weights", weights)

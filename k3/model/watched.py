@@ -104,7 +104,7 @@ def _known(module: nn.Module) -> bool:
         return False
     if type(module) is not MoE:
         return exact
-    return exact and module.dispatch is moe.combine and module.choose is moe.choose
+    return exact and module.dispatch is moe.combine and module.choose is None
 
 
 def _plain(module: nn.Module, name: str, x: Tensor, dtype: torch.dtype) -> bool:

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from k3.errors import RequestError, ShapeError
-from k3.kernels import moe
 from k3.post import policy, replay
 from k3.post.engine import EngineSampler, SamplerOptions
 from k3.post.policy import Policy, UpdateOptions
@@ -93,7 +92,7 @@ def test_report_92_off_again_updates_resume(model):
         made.update(found, 0, pool)
     pairs = zip(before, made.balance.biases, strict=True)
     assert not any(torch.equal(old, new) for old, new in pairs)
-    assert all(m.choose is moe.choose for m in routers(model).values())
+    assert all(m.choose is None for m in routers(model).values())
 
 
 def test_what_the_sampler_took_is_what_the_trainer_would_take(model):
@@ -144,7 +143,7 @@ def test_routers_choose_as_ever_after_an_error(model):
     held = Replay(model)
     with pytest.raises(ShapeError, match="layers of experts: got 9; replay what"):
         taken(held, torch.zeros(3, 9, 2, dtype=torch.int16))
-    assert all(m.choose is moe.choose for m in routers(model).values())
+    assert all(m.choose is None for m in routers(model).values())
 
 
 def taken(held, recorded):
