@@ -95,7 +95,8 @@ def test_a_command_without_a_folder_is_refused(tmp_path, recipe):
         served.opened(*asked)
 
 
-def test_judged_samples_meet_in_a_tournament(recipe, tmp_path):
+def test_judged_samples_meet_in_a_tournament(recipe, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "BASELINE", 2)
     asked = []
 
     def score(task, text):
