@@ -10,7 +10,6 @@ import torch
 from k3.errors import CheckpointError, RequestError
 from k3.post import journal, rl
 
-
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 
