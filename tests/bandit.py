@@ -103,7 +103,13 @@ def loop(directory, chosen, log, prompts=None, taught=None):
     return found
 
 
-def run(directory: Path, chosen=None, prompts=None, report=lambda record: None):
+def run(
+    directory: Path,
+    chosen=None,
+    prompts=None,
+    report=lambda record: None,
+    teach=rl.reinforced,
+):
     """Begin the run in a folder, or go on with it; return the loop at its end."""
     chosen = chosen or recipe()
     torch.set_num_threads(1)
@@ -115,6 +121,7 @@ def run(directory: Path, chosen=None, prompts=None, report=lambda record: None):
         workers.pool(1) as pool,
     ):
         found = loop(directory, chosen, log, prompts)
+        found.teach = teach
         rl.steps(found, pool, writer, {}, report)
     return found
 

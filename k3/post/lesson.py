@@ -17,7 +17,8 @@ class Lesson:
 
     `then` are log-probabilities when they were sampled, `versions` the weights that
     sampled them; both mean nothing where `written` is False. `routes` are experts that
-    its tokens took then, -1 where they are not known.
+    its tokens took then, -1 where they are not known. `frozen` are log-probabilities
+    of its n written tokens under a policy that stays as it is, where there is one.
     """
 
     tokens: Int[Tensor, " T"]
@@ -26,6 +27,7 @@ class Lesson:
     versions: Int[Tensor, " T"]
     advantage: float
     routes: Int[Tensor, "T layers k"] | None = None
+    frozen: Float[Tensor, " n"] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)

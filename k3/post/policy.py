@@ -173,7 +173,10 @@ class Policy:
 
 
 def reinforced(options: PolicyOptions) -> Objective:
-    """Each written token's advantage, held near the weights that sampled it."""
+    """Each written token's advantage, held near the weights that sampled it.
+
+    Lessons with the word of a frozen policy are held near that one too.
+    """
 
     def objective(
         model: Model, lessons: Sequence[Lesson], taps: Taps | None
@@ -183,7 +186,10 @@ def reinforced(options: PolicyOptions) -> Objective:
         advantage = torch.cat(
             [torch.full((int(x.written.sum()),), x.advantage) for x in lessons]
         )
-        return rl.loss(now, then, advantage, options), now
+        each = rl.loss(now, then, advantage, options)
+        if (held := frozen(lessons)) is not None:
+            each = each + options.anchor * rl.divergence(now, held)
+        return each, now
 
     return objective
 
@@ -208,19 +214,27 @@ def predicted(
     return logits[0, places - 1], ids[places]
 
 
+def frozen(lessons: Sequence[Lesson]) -> Float[Tensor, " n"] | None:
+    """What a frozen policy says of all written tokens, where it was asked."""
+    said = [x.frozen for x in lessons if x.frozen is not None]
+    return torch.cat(said) if said and len(said) == len(lessons) else None
+
+
 def measure(
     lessons: Sequence[Lesson], now: Float[Tensor, " n"], version: int
 ) -> Record:
     """Parity on tokens of this version, staleness, and how far the policy has moved.
 
     "kl" estimates the divergence of the weights that sampled from those that learn,
-    over all tokens.
+    over all tokens; "anchor" that of those that learn from a frozen policy.
     """
     then = torch.cat([x.then[x.written] for x in lessons])
     versions = torch.cat([x.versions[x.written] for x in lessons])
     same = versions == version
     age = (version - versions).double()
-    return {
+    held = frozen(lessons)
+    anchor = {} if held is None else {"anchor": rl.parity(held, now)["kl"]}
+    return anchor | {
         "parity": rl.parity(now[same], then[same]) | {"tokens": int(same.sum())},
         "staleness": {"mean": float(age.mean()), "max": int(age.max())},
         "kl": rl.parity(now, then)["kl"],

@@ -24,7 +24,8 @@ class Recipe:
     of more than `budget_start` (to `budget_end` over `budget_steps` iterations) times
     the tokens that the task took before the run, or more than `budget_most`, has a
     reward of -1; `budget_start` 0 is no budget. `replay` lets the trainer take the
-    experts that the sampler took; `move_biases` goes on balancing experts.
+    experts that the sampler took; `move_biases` goes on balancing experts. `anchor`
+    weighs the divergence from the weights that the run began with.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Recipe:
     pass_tokens: int = 2048
     most_weight: float = 2.0
     penalty: float = 0.05
+    anchor: float = 0.0
     budget_start: float = 0.0
     budget_end: float = 0.0
     budget_steps: int = 20
@@ -88,7 +90,9 @@ class Recipe:
     def update(self) -> UpdateOptions:
         """How samples become an update."""
         return UpdateOptions(
-            policy=PolicyOptions(most_weight=self.most_weight, penalty=self.penalty),
+            policy=PolicyOptions(
+                most_weight=self.most_weight, penalty=self.penalty, anchor=self.anchor
+            ),
             tokens=self.pass_tokens,
             steps=self.steps,
             clip=self.clip,

@@ -13,7 +13,7 @@ from k3.data.tokenizer import Tokenizer
 from k3.errors import CheckpointError
 from k3.model import Model
 from k3.model.mla import MLA
-from k3.post import journal, measure, picture, recover, rl, served
+from k3.post import anchor, journal, measure, picture, recover, rl, served
 from k3.post.engine import EngineSampler, SamplerOptions
 from k3.post.episode import end_id
 from k3.post.journal import Journal
@@ -21,7 +21,7 @@ from k3.post.policy import Policy
 from k3.post.prompts import Prompts
 from k3.post.recipes import RESUMABLE, Recipe
 from k3.post.rewards import Rewards
-from k3.post.rl import Loop, Updated
+from k3.post.rl import Loop, Teach, Updated
 from k3.post.tournament import Tournament
 from k3.serve.engine import Engine, EngineOptions
 from k3.serve.layout import CacheOptions
@@ -78,7 +78,9 @@ def run(
     parts = sampling, recipe, tokenizer, quiet
     facts |= _begun(directory, facts, known, parts, lengths)
     prompts = Prompts(recipe, tokenizer)
-    at = _train(policy, sampling, prompts, facts, (directory, quiet, judged))
+    with anchor.opened(recipe, folder) as teach:
+        place = directory, quiet, judged, teach
+        at = _train(policy, sampling, prompts, facts, place)
     sft.write(model, folder, directory, None)
     picture.draw(directory)
     with report.stage("success after", quiet=quiet):
@@ -92,10 +94,10 @@ def _train(
     sampler: Updated,
     prompts: Prompts,
     facts: dict[str, Any],
-    place: tuple[Path, bool, Mapping[str, Tournament] | None],
+    place: tuple[Path, bool, Mapping[str, Tournament] | None, Teach],
 ) -> rl.At:
     """Iterate from the newest snapshot to the recipe's end."""
-    recipe, (directory, quiet, judged) = prompts.recipe, place
+    recipe, (directory, quiet, judged, teach) = prompts.recipe, place
     rewards = Rewards(
         baselines=facts["baselines"], budget=recipe.budget, judged=judged or {}
     )
@@ -106,6 +108,7 @@ def _train(
         report.reporter(directory, quiet=quiet, say=picture.line) as tell,
     ):
         loop = Loop.of(recipe, policy, sampler, prompts, (rewards, log))
+        loop.teach = teach
         recover.restore(loop, prompts, directory)
         try:
             rl.steps(loop, pool, writer, facts, tell)

@@ -93,6 +93,7 @@ def test_each_written_token_has_its_samples_advantage():
         ({"most_weight": 0.5}, "most_weight must be at least 1: got 0.5"),
         ({"penalty": -1.0}, "penalty must be at least 0"),
         ({"penalty": float("nan")}, "penalty must be at least 0"),
+        ({"anchor": -0.5}, "anchor must be at least 0: got -0.5"),
     ],
 )
 def test_wrong_options_are_refused(options, sentence):
