@@ -24,6 +24,7 @@ MISFITS = 3
 """Drawn examples too long for the rest of a row, after which the rest is padding."""
 
 
+@runtime_checkable
 class Source(Protocol):
     """Examples by number, any number: the same number gives the same example."""
 
