@@ -82,20 +82,26 @@ def win_rate(wins: Table) -> Table:
 def elo(wins: Table) -> Table:
     """Bradley-Terry strengths as Elo, their mean 1000: [..., n, n] to [..., n].
 
-    Source: Hunter 2004, section 2: p_i becomes W_i / sum_j n_ij / (p_i + p_j), which
-    never lowers the likelihood. Each two are given half a tie beforehand.
+    Newton's steps up the likelihood, which is concave; the iteration of Hunter 2004,
+    section 2, has the same end, but is hundreds of points from it after 500 steps
+    where three competitors never tie. Each two are given half a tie beforehand.
     """
     count = wins.shape[-1]
     held = wins + PRIOR / 2 * (1 - np.eye(count))
     games = held + held.swapaxes(-1, -2)
     won = held.sum(-1)
-    strength = np.ones(wins.shape[:-1])
+    theta = np.zeros(wins.shape[:-1])
     for _ in range(STEPS):
-        sums = strength[..., :, None] + strength[..., None, :]
-        new = won / (games / sums).sum(-1)
-        new /= np.exp(np.log(new).mean(-1, keepdims=True))
-        moved = np.abs(np.log(new / strength)).max()
-        strength = new
-        if moved < PRECISE:
+        chance = 0.5 + 0.5 * np.tanh((theta[..., :, None] - theta[..., None, :]) / 2)
+        slope = won - (games * chance).sum(-1)
+        bend = games * chance * (1 - chance)
+        # The mean stays: along it the likelihood is flat, so it is given a bend.
+        curve = np.eye(count) * bend.sum(-1)[..., None] - bend + bend.mean()
+        step = np.linalg.solve(curve, slope[..., None])[..., 0]
+        most = np.abs(step).max(-1, keepdims=True)
+        theta = theta + step / np.maximum(most, 1.0)
+        if most.max() < PRECISE:
             break
-    return ANCHOR + SCALE * np.log(strength)
+    else:
+        raise AssertionError("a concave likelihood has been climbed")
+    return ANCHOR + SCALE * (theta - theta.mean(-1, keepdims=True))

@@ -37,6 +37,18 @@ def test_strengths_that_made_the_shares_are_found_again():
     )
 
 
+@pytest.mark.parametrize(("count", "games"), [(3, 400), (6, 400), (10, 5000)])
+def test_who_always_beats_those_below_is_as_likely_as_can_be(count, games):
+    wins = np.triu(np.full((count, count), float(games)), 1)
+    found = ratings.elo(wins)
+    # At the top of the likelihood all have won what was to be expected.
+    chance = 1 / (1 + 10 ** ((found - found[:, None]) / 400))
+    held = wins + (1 - np.eye(count)) / 4
+    expected = ((held + held.T) * chance * (1 - np.eye(count))).sum(1)
+    np.testing.assert_allclose(expected, held.sum(1), atol=1e-6)
+    assert found.mean() == pytest.approx(1000)
+
+
 def test_a_cycle_makes_all_equal():
     wins = np.array([[0.0, 9, 1], [1, 0, 9], [9, 1, 0]])
     np.testing.assert_allclose(ratings.elo(wins), 1000)
