@@ -27,11 +27,8 @@ class Rewards:
         task = task_of(group[0].group)
         lengths = [one.num_written for one in group]
         if task in self.judged:
-            asked = _question(group[0])
-            answers = [_answer(one) for one in group]
-            tournament = self.judged[task]
             usual = self.baselines.get(task, 0.0)
-            found = tournament.rewards(asked, answers, lengths, usual)
+            found = _met(self.judged[task], group, usual)
         else:
             found = [one.reward or 0.0 for one in group]
         if self.budget is None:
@@ -40,6 +37,18 @@ class Rewards:
             self.budget.apply(reward, used, self.baselines[task], iteration)
             for reward, used in zip(found, lengths, strict=True)
         ]
+
+
+def _met(
+    tournament: Tournament, group: Sequence[Trajectory], usual: float
+) -> list[float]:
+    """What samples won; 0 for those that were lost, who meet nobody."""
+    kept = [one for one in group if not one.lost]
+    asked = _question(kept[0]) if kept else ""
+    answers = [_answer(one) for one in kept]
+    lengths = [one.num_written for one in kept]
+    won = iter(tournament.rewards(asked, answers, lengths, usual))
+    return [0.0 if one.lost else next(won) for one in group]
 
 
 def _question(one: Trajectory) -> str:

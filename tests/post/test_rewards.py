@@ -69,3 +69,19 @@ def test_a_verbose_answer_loses_where_it_stands_first():
     assert free.of(group, 0) == [-1.0, 1.0]
     held = Rewards(baselines={"t": 10.0}, judged={"t": tournament(factor=2.0)})
     assert held.of(group, 0) == [0.0, 0.0]
+
+
+def test_a_sample_that_was_lost_meets_nobody():
+    lost = Trajectory("k", "0:t:1", Talk(""), reward=0.0, lost="gone")
+    lost.episode.messages, asked = [], []
+
+    def score(task, answer):
+        asked.append((task, answer))
+        return {"size": float(answer)}
+
+    rubric = Rubric(lines=(Line(name="size", text="The larger number."),))
+    held = Rewards(baselines={}, judged={"t": Tournament(ProgramJudge(score), rubric)})
+    group = [lost, one(0.0, 3, "7"), lost, one(0.0, 3, "9")]
+    assert held.of(group, 0) == [0.0, -1.0, 0.0, 1.0]
+    assert {*asked} == {("Say a number.", "7"), ("Say a number.", "9")}
+    assert held.of([lost, lost], 0) == [0.0, 0.0]
