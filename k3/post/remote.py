@@ -222,7 +222,9 @@ class ServerSampler:
         tokens, left = turn.tokens(), turn.most - len(turn.came)
         if self.context_tokens:
             left = min(left, self.context_tokens - len(tokens))
-        if left < 1:
+        # A stream may break between the last token and the word that it was the last.
+        ended = bool(turn.came) and turn.came[-1][0] in self.options.stop_ids
+        if left < 1 or ended:
             turn.done = True
             return
         seed = place_seed(self.options.seed, turn.key, len(tokens)) >> 32

@@ -248,3 +248,18 @@ def test_a_server_that_dies_in_the_middle_costs_no_token(url, opened, want):
         assert way.cuts == []
     finally:
         way.close()
+
+
+def test_nothing_is_asked_for_behind_a_token_that_ends_a_turn(
+    url, opened, want, monkeypatch
+):
+    """The way breaks between the last token and the word that it was the last."""
+    read = remote.stream.read
+    monkeypatch.setattr(
+        remote.stream, "read", lambda choice: read(choice)._replace(done=False)
+    )
+    last = want[0]["a"][len(PROMPTS["a"]) + 4]
+    options = SamplerOptions(temperature=0.0, ignore_eos=True, stop_ids=(last,))
+    got = write(opened(url, options), {"a": PROMPTS["a"]})
+    written = got[0]["a"][len(PROMPTS["a"]) :]
+    assert written.index(last) == len(written) - 1 == len(got[1]["a"]) - 1
