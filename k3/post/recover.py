@@ -33,11 +33,17 @@ def restore(loop: Loop, prompts: Numbered, directory: Path) -> None:
 def replay(loop: Loop, prompts: Numbered, lines: Sequence[Line]) -> None:
     """Put every group where it was: learned from, to be learned from again, or open.
 
-    Samples that had not finished begin anew.
+    Samples that had not finished begin anew, and so do those that an environment has
+    lost, unless an update has left them out: whatever it was may be mended by now.
     """
-    ended = {line["key"]: line for line in lines if line["kind"] == "finished"}
     updates = {
         line["iteration"]: line["groups"] for line in lines if line["kind"] == "learned"
+    }
+    left = {group for groups in updates.values() for group in groups}
+    ended = {
+        line["key"]: line
+        for line in lines
+        if line["kind"] == "finished" and (not line["lost"] or line["group"] in left)
     }
     before = [updates[i] for i in sorted(updates) if i < loop.at.iteration]
     done = {_number(group) for groups in before for group in groups}
@@ -59,11 +65,9 @@ def replay(loop: Loop, prompts: Numbered, lines: Sequence[Line]) -> None:
 
 
 def _early(lines: Sequence[Line]) -> int:
-    """Samples that finished after the last update was written down."""
-    backwards = (line["kind"] for line in reversed(lines))
-    return sum(
-        1 for _ in itertools.takewhile(lambda kind: kind == "finished", backwards)
-    )
+    """Samples that finished, and were not lost, after the last update was noted."""
+    since = itertools.takewhile(lambda x: x["kind"] == "finished", reversed(lines))
+    return sum(not line["lost"] for line in since)
 
 
 def _number(group: str) -> int:

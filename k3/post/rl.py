@@ -90,8 +90,8 @@ class Loop:
         rollouts = Rollouts(sampler, prompts, recipe.rollouts, finished)
         return Loop(recipe, policy, sampler, rollouts, rewards, log)
 
-    def step(self, pool: ThreadPoolExecutor) -> Record:
-        """Sample until an iteration ends, and learn from the groups it completed."""
+    def step(self, pool: ThreadPoolExecutor, report: Callable[[Record], None]) -> None:
+        """Sample until an iteration ends, learn from the groups it completed, tell."""
         began, replayed = time.monotonic(), bool(self.again)
         groups = self.again.pop(0) if self.again else self.rollouts.iterate()
         sampled = time.monotonic()
@@ -101,12 +101,13 @@ class Loop:
             self.journal.append(journal.learned(self.at.iteration, names))
         with interrupt.held():
             record = self._learn(groups, pool)
-        ended = time.monotonic()
-        self.at.seconds += ended - began
-        record["seconds"] = self.at.seconds
-        record["sample_seconds"] = sampled - began
-        record["update_seconds"] = ended - sampled
-        return record | ({"again": True} if replayed else {})
+            ended = time.monotonic()
+            self.at.seconds += ended - began
+            record["seconds"] = self.at.seconds
+            record["sample_seconds"] = sampled - began
+            record["update_seconds"] = ended - sampled
+            # What the snapshot holds has its line, also where Ctrl-C has waited.
+            report(record | ({"again": True} if replayed else {}))
 
     def _learn(self, groups: Sequence[Group], pool: ThreadPoolExecutor) -> Record:
         """Update the weights, and hand them to the sampler."""
@@ -167,7 +168,7 @@ def steps(
     saved = time.monotonic()
     try:
         while loop.at.iteration < loop.recipe.iterations:
-            report(loop.step(pool))
+            loop.step(pool, report)
             if time.monotonic() - saved > 60 * loop.recipe.checkpoint_minutes:
                 save(loop, writer, facts)
                 saved = time.monotonic()

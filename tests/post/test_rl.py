@@ -1,6 +1,7 @@
 """The loop: it learns, and whatever ends it, no finished sample is lost."""
 
 import random
+import signal
 import time
 
 import bandit
@@ -9,6 +10,7 @@ import torch
 
 from k3.errors import CheckpointError, RequestError
 from k3.post import journal, rl
+from k3.train import snapshot
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -196,6 +198,44 @@ def test_environments_that_never_answer_are_an_error(tmp_path):
     prompts = bandit.Numbers(chosen, lambda number: "reply")
     with pytest.raises(RequestError, match="got failures alone, the last OSError"):
         bandit.run(tmp_path, chosen, prompts)
+
+
+@pytest.mark.parametrize("where", ["begin", "reply"])
+def test_a_run_goes_on_once_its_environments_answer_again(tmp_path, where):
+    chosen = bandit.recipe(iterations=1)
+    prompts = bandit.Numbers(chosen, lambda number: where)
+    with pytest.raises(RequestError, match="mend it and resume"):
+        bandit.run(tmp_path, chosen, prompts)
+    found = bandit.run(tmp_path, chosen)
+    assert found.at.iteration == 1
+    assert found.at.sampled_tokens > 0
+    (line,) = lines(tmp_path, "learned")
+    assert len(line["groups"]) == chosen.prompts
+    ended = {line["key"]: line["lost"] for line in lines(tmp_path, "finished")}
+    assert set(ended.values()) == {""}
+    assert len(ended) == chosen.prompts * chosen.samples
+
+
+def test_an_update_that_ctrl_c_waited_for_is_told(tmp_path, monkeypatch):
+    made, records = bandit.loop, []
+
+    def armed(*given):
+        found = made(*given)
+        update = found.policy.update
+
+        def interrupted(*given, **named):
+            signal.raise_signal(signal.SIGINT)
+            return update(*given, **named)
+
+        monkeypatch.setattr(found.policy, "update", interrupted)
+        return found
+
+    monkeypatch.setattr(bandit, "loop", armed)
+    with pytest.raises(KeyboardInterrupt):
+        bandit.run(tmp_path, report=records.append)
+    assert snapshot.read(tmp_path)[1]["iteration"] == 1
+    assert [record["step"] for record in records] == [1]
+    assert snapshot.read(tmp_path)[1]["seconds"] == records[0]["seconds"] > 0
 
 
 def test_a_journal_of_another_run_is_refused(tmp_path):
