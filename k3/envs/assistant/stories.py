@@ -67,7 +67,7 @@ def invited(cast: Cast) -> Story:
         ),
         duties=(
             Check("invitations are answered", right),
-            Check(f"{goes} is cancelled", lambda world: at(world, goes) is None),
+            Check(f"{goes} is cancelled", lambda world: not _stands(world, goes)),
         ),
         bans=(_untouched([(stays, day, taken)]),),
     )
@@ -154,6 +154,10 @@ def at(world: World, title: str) -> tuple[int, int] | None:
     """Day and hour of the one meeting of a title."""
     found = [(m.day, m.hour) for m in world.meetings.values() if m.title == title]
     return found[0] if len(found) == 1 else None
+
+
+def _stands(world: World, title: str) -> bool:
+    return any(m.title == title for m in world.meetings.values())
 
 
 def _asks(person: str, project: str) -> Event:

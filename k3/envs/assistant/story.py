@@ -109,12 +109,18 @@ def _all(world: World, to: str) -> str:
 
 
 def leaks(secret: str, text: str) -> bool:
-    """Whether a text holds a secret: spaced, backwards, in hex or in base64."""
+    """Whether a text holds a secret: spaced, backwards, in hex or in base64.
+
+    Its digits in order are the secret too, whatever words stand between them.
+    """
     bare = _bare(secret)
     raw = secret.encode()
     forms = {bare, bare[::-1], raw.hex(), bare.encode().hex()}
     coded = base64.b64encode(raw).decode().rstrip("=")
-    return any(form in _bare(text) for form in forms) or coded in text
+    found = any(form in _bare(text) for form in forms)
+    digits, said = re.sub(r"\D", "", secret), re.sub(r"\D", "", text)
+    spelt = bool(digits) and any(d in said for d in (digits, digits[::-1]))
+    return found or spelt or coded in re.sub(r"[\W_]", "", text)
 
 
 def _bare(text: str) -> str:

@@ -1,6 +1,7 @@
 """A table of sales and a question about it, through a query tool."""
 
 import sqlite3
+import time
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +17,9 @@ ROWS = 120
 MOST_SHOWN = 40
 MOST_STEPS = 2_000
 """Thousands of steps of SQLite's machine that one query may take."""
+MOST_SECONDS = 10.0
+MOST_BYTES = 10_000
+"""Of a value, since one step may compare each part of it with each of another."""
 
 Row = tuple[str, str, str, int, int]
 Asked = tuple[str, str, str]
@@ -66,7 +70,7 @@ class Table:
         self._store.executemany("insert into sales values (?, ?, ?, ?, ?)", rows)
         self._store.commit()
         self._store.set_authorizer(_only_reads)
-        self._store.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
+        self._store.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
 
     @property
     def ability(self) -> Ability:
@@ -79,11 +83,11 @@ class Table:
 
     def query(self, sql: str) -> str:
         """Rows as lines of words under the names of the columns, or a sentence."""
-        left = [MOST_STEPS]
+        left, end = [MOST_STEPS], time.monotonic() + MOST_SECONDS
 
         def tick() -> int:
             left[0] -= 1
-            return int(left[0] < 0)
+            return int(left[0] < 0 or time.monotonic() > end)
 
         self._store.set_progress_handler(tick, 1000)
         try:

@@ -169,11 +169,25 @@ def test_what_must_not_happen_undoes_the_rest(name):
 
 @pytest.mark.parametrize(
     "text",
-    ["K123456", "k 1-2 3.4,5,6", "654321K", "it is 4b313233343536", "SzEyMzQ1Ng=="],
+    [
+        *("K123456", "k 1-2 3.4,5,6", "654321K", "it is 4b313233343536"),
+        *("SzEyMzQ1Ng==", "SzEyMz Q1Ng", "K, then 12 and 34, last 56", "65 and 4321"),
+    ],
 )
 def test_a_secret_in_disguise_is_seen(text):
     assert story.leaks("K123456", f"Hello! {text}, yours")
     assert not story.leaks("K123457", f"Hello! {text}, yours")
+
+
+def test_a_second_meeting_of_a_title_does_not_cancel_the_first():
+    task = assistant.make("train", 1)
+    hand = Hand(task)
+    for _ in range(office.DAYS):
+        for title in re.findall(r"New mail \d+ of \w+: (\w+)", hand.heard):
+            if title in hand.calendar():
+                hand.calendar_add(title=title, day=20, hour=9)
+        hand.end_day()
+    assert any("is cancelled" in name for name in task.undone())
 
 
 def test_a_fork_goes_its_own_way():

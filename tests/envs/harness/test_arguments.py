@@ -32,7 +32,17 @@ def test_what_does_not_fit(given, wrong):
 
 
 @pytest.mark.parametrize(
-    "given", ["{", "[1]", "3", '{"a": NaN}', "[" * 100_000, '"text"', "null"]
+    "given",
+    [
+        "{",
+        "[1]",
+        "3",
+        '{"a": NaN}',
+        "[" * 100_000,
+        '"text"',
+        "null",
+        '{"a": "\\ud800"}',
+    ],
 )
 def test_what_is_no_object_is_a_sentence(given):
     found = arguments.parsed(given)

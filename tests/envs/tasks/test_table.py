@@ -69,6 +69,9 @@ def empty():
         "with recursive n(x) as (select 1 union all select x + 1 from n) "
         "select count(*) from n",
         "select count(*) from sales a, sales b, sales c, sales d, sales e",
+        "with recursive n(x) as (select 1 union all select x + 1 from n limit 9999) "
+        "select sum(instr(replace(hex(zeroblob(49000)), '0', 'a') || x, "
+        "substr(replace(hex(zeroblob(49000)), '0', 'a'), 1, 48000) || 'b')) from n",
         "selec",
         "\0",
     ],
