@@ -153,4 +153,7 @@ def _train(loop: Loop, facts: dict[str, Any], directory: Path, *, quiet: bool) -
         workers.pool(loop.recipe.workers) as pool,
         report.reporter(directory, quiet=quiet, say=picture.line) as tell,
     ):
-        rl.steps(loop, pool, writer, facts, tell)
+        try:
+            rl.steps(loop, pool, writer, facts, tell)
+        finally:
+            loop.rollouts.close()

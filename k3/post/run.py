@@ -1,5 +1,6 @@
 """A run of reinforcement learning: a folder, its model, its loop, its measures."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def run(
     folder, directory = locate.locate(base), Path(out)
     tokenizer = Tokenizer.load(folder)
     model = load.load(folder, dtype=torch.float32, experts="dequantized")
-    facts: dict[str, Any] = {"recipe": recipe.to_dict(), "base": model.weight_version}
+    facts = _facts(recipe, model, judged or {})
     known = open_folder(directory, facts, resume=resume)
     policy = prepared(model, recipe)
     sampling: Updated = local(model, recipe, tokenizer)
@@ -115,6 +116,18 @@ def _train(
         finally:
             loop.rollouts.close()
     return loop.at
+
+
+def _facts(
+    recipe: Recipe, model: Model, judged: Mapping[str, Tournament]
+) -> dict[str, Any]:
+    """What a run that goes on must have in common; any judge may read the rubric."""
+    rules = {
+        task: [dataclasses.asdict(held.rubric), dataclasses.asdict(held.options)]
+        for task, held in judged.items()
+    }
+    told = recipe.to_dict() | ({"judged": rules} if rules else {})
+    return {"recipe": told, "base": model.weight_version}
 
 
 def prepared(model: Model, recipe: Recipe) -> Policy:
@@ -186,7 +199,8 @@ def open_folder(
     old, new = known.get("recipe") or {}, facts["recipe"]
     new = json.loads(json.dumps(new))
     wrong = [] if known.get("base") == facts["base"] else ["base"]
-    wrong += [k for k, v in new.items() if k not in RESUMABLE and old.get(k) != v]
+    asked = (key for key in {**new, **old} if key not in RESUMABLE)
+    wrong += [key for key in asked if old.get(key) != new.get(key)]
     if wrong:
         raise CheckpointError(
             f"a resumed run must be the one that began in {directory}: other "

@@ -8,6 +8,7 @@ import k3
 from k3.errors import CheckpointError
 from k3.post import distillation
 from k3.post.course import RECIPE, Course, Taught
+from k3.train.rollout import Rollouts
 
 SMALL = {
     "thinking": False,
@@ -66,3 +67,11 @@ def test_retention_is_the_share_of_each_gain():
         {"a": 0.1, "b": 0.2}, {"a": 0.9, "b": 0.6}, {"a": 0.86, "b": 0.6}
     )
     assert found == pytest.approx({"a": 0.95, "b": 1.0})
+
+
+def test_environments_of_samples_under_way_are_closed(done, monkeypatch):
+    closed = []
+    monkeypatch.setattr(Rollouts, "close", lambda rollouts: closed.append(rollouts))
+    again = {"stream": True, "resume": True, "quiet": True}
+    distillation.distilled(course(heldout=0), "tiny", done[1], **again)
+    assert len(closed) == 1

@@ -112,3 +112,18 @@ def test_judged_samples_meet_in_a_tournament(recipe, tmp_path, monkeypatch):
     # Two samples, in both orders; each candidate is scored.
     assert len(asked) == 4
     assert "+" in asked[0] or "plus" in asked[0]
+    for other in (None, {"calculator": Tournament(ProgramJudge(score), rubric)}):
+        with pytest.raises(CheckpointError, match="other judged; give what it began"):
+            run.run(free, "tiny", tmp_path / "o", judged=other, resume=True, quiet=True)
+    run.run(free, "tiny", tmp_path / "o", judged=judged, resume=True, quiet=True)
+
+
+def test_the_weights_that_were_pushed_last_are_kept(tmp_path):
+    """A run that was killed behind version 9 and goes on from before it."""
+    for old in ("00000008", "00000009"):
+        (tmp_path / old).mkdir()
+    model, tokenizer = k3.load("tiny"), k3.tokenizer("tiny")
+    served.pushed(model, tokenizer, tmp_path, 5, "true {folder}")
+    served.pushed(model, tokenizer, tmp_path, 6, "true {folder}")
+    held = sorted(path.name for path in tmp_path.iterdir())
+    assert held == ["00000005", "00000006"]
