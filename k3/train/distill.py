@@ -86,12 +86,15 @@ def dense_loss(
 
     `student` are logits, `teacher` log-probabilities of `ids`.
     """
-    q = student.float().log_softmax(-1).gather(-1, ids)
-    p, own = teacher.exp(), q.exp()
-    left_p = (1 - p.sum(-1)).clamp(min=1e-9)
-    left_q = (1 - own.sum(-1)).clamp(min=1e-9)
+    each = student.float().log_softmax(-1)
+    p, q = teacher.exp(), each.gather(-1, ids)
     kept = (p * (teacher - q)).sum(-1)
-    return kept + left_p * (left_p.log() - left_q.log())
+    if ids.shape[-1] == each.shape[-1]:
+        return kept
+    left = (1 - p.sum(-1)).clamp(min=1e-9)
+    # One less the sum of q is 0 in fp32 where the student is sure: no gradient.
+    rest = each.scatter(-1, ids, -torch.inf).logsumexp(-1)
+    return kept + left * (left.log() - rest)
 
 
 def retention(

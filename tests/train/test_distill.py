@@ -69,6 +69,17 @@ def test_the_dense_variant_is_the_divergence_when_k_is_all():
     assert torch.allclose(same, torch.zeros(3), atol=1e-5)
 
 
+@pytest.mark.parametrize("sure", [3.0, 20.0, 200.0])
+def test_the_dense_variant_teaches_a_student_that_is_too_sure(sure):
+    """Its gradient is q - p of the named tokens, however little q leaves the rest."""
+    logits = torch.tensor([[sure, 0.0, 0.0, 0.0]], requires_grad=True)
+    ids, p = torch.tensor([[0, 1]]), torch.tensor([[0.5, 0.25]])
+    distill.dense_loss(logits, ids, p.log()).sum().backward()
+    q = logits.detach().double().softmax(-1)
+    want = (q - torch.tensor([[0.5, 0.25, 0.125, 0.125]])).float()
+    assert torch.allclose(logits.grad, want, atol=1e-5)
+
+
 def test_teachers_are_drawn_by_weight():
     weights = dict(zip(distill.TEACHERS, [1.0, 0.0, 3.0], strict=False))
     drawn = [distill.pick(weights, i / 100) for i in range(100)]
