@@ -265,4 +265,5 @@ def _joined(records: Sequence[Record]) -> Record:
         for key in ("loss", "gradient_norm", "kl")
     }
     tokens = sum(r["learned_tokens"] for r in records)
-    return {**records[0], **means, "learned_tokens": tokens}
+    skipped = {"skipped": NOT_FINITE} if any("skipped" in r for r in records) else {}
+    return {**records[0], **means, **skipped, "learned_tokens": tokens}

@@ -162,6 +162,15 @@ def test_steps_share_the_samples(model):
     assert record["parity"]["max"] < 1e-5
 
 
+def test_a_later_step_that_is_skipped_is_told(model):
+    made = learner(model, steps=2)
+    norms = iter([1.0, math.nan])
+    made.masters.step = lambda *a, **k: next(norms)
+    record = updated(made, lessons(model))
+    assert record["skipped"] == policy.NOT_FINITE
+    assert record["gradient_norm"] == 0.5
+
+
 def test_nothing_to_learn_moves_nothing(model):
     made = learner(model)
     before = {n: p.clone() for n, p in model.named_parameters()}
