@@ -1,10 +1,13 @@
 """One chromium behind bubblewrap's walls, without network, in a thread of its own."""
 
+import contextlib
 import functools
 import os
 import shutil
+import signal
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -68,7 +71,23 @@ class Browser:
 
     def context(self, **options: Any) -> Any:
         """A fresh profile without network; only within `do`."""
+        if not self.alive:
+            self.revive()
         return self._browser.new_context(offline=True, **options)
+
+    @contextlib.contextmanager
+    def bounded(self) -> Iterator[None]:
+        """End chromium where an act takes longer than its patience.
+
+        For what the driver itself waits for without end, as for a count.
+        """
+        timer = threading.Timer(self.patience_s, self._kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def close(self) -> None:
         """End the browser; twice is as good as once."""
@@ -86,6 +105,10 @@ class Browser:
             ) from error
         self._driver = sync_playwright().start()
         self.revive()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(int(Path(self._folder, "pid").read_text()), signal.SIGKILL)
 
     def _stop(self) -> None:
         if hasattr(self, "_browser"):
@@ -125,6 +148,8 @@ def walled(folder: Path) -> Path:
         walls += ["--size", str(FOLDER_BYTES), "--tmpfs", path]
     walls += ["--remount-ro", "/dev", "--", found]
     program = folder / "chromium"
-    program.write_text(f'#!/bin/sh\nexec {" ".join(walls)} "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\necho $$ > {folder}/pid\nexec {" ".join(walls)} "$@"\n'
+    )
     os.chmod(program, 0o700)
     return program

@@ -125,7 +125,7 @@ class Visit:
 
     def _says(self, wanted: Seen) -> bool:
         found = self._all(wanted.role, wanted.name)
-        if found.count() != wanted.count:
+        if self._count(found) != wanted.count:
             return False
         if wanted.count != 1 or wanted.text is None:
             return True
@@ -143,7 +143,12 @@ class Visit:
 
     def _find(self, role: str, name: str) -> Any:
         found = self._all(role, name)
-        return found if found.count() == 1 else None
+        return found if self._count(found) == 1 else None
+
+    def _count(self, found: Any) -> int:
+        """How many there are; a page that hangs would be asked for ever."""
+        with self._browser.bounded():
+            return int(found.count())
 
     def _all(self, role: str, name: str) -> Any:
         if role == "text":
