@@ -43,8 +43,16 @@ def check() -> str:
 
 def command(limits: Limits) -> list[str]:
     """Return the command that starts the program inside."""
-    code = resources.files("k3.envs").joinpath("inside.py").read_text()
-    return [check(), *_walls(limits), _PYTHON, "-I", "-S", "-c", code]
+    return [check(), *_walls(limits), _PYTHON, "-I", "-S", "-c", _program()]
+
+
+def _program() -> str:
+    """The program inside with what it imports, as one text."""
+    folder = resources.files("k3.envs")
+    part = folder.joinpath("inside_files.py").read_text()
+    made = "import sys, types\nmodule = types.ModuleType('inside_files')\n"
+    made += f"exec({part!r}, module.__dict__)\nsys.modules['inside_files'] = module\n"
+    return made + folder.joinpath("inside.py").read_text()
 
 
 def _walls(limits: Limits) -> list[str]:

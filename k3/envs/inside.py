@@ -16,11 +16,14 @@ import sys
 import threading
 import time
 
-WORK = "/work"
+import inside_files
+from inside_files import FOLDERS, WORK
+
 PR_SET_DUMPABLE = 4
 CHECK_SECONDS = 0.02
 OWN: set = set()
 PAUSED = threading.Event()
+GUARD = threading.Lock()
 
 
 def main():
@@ -91,6 +94,8 @@ def run(header, data):
     sizes = [len(part) for part in parts]
     made = {"code": process.returncode, "limit": limit, "sizes": sizes}
     made["seconds"] = time.monotonic() - began
+    if count() and not GUARD.locked():
+        threading.Thread(target=guard, args=(limits,), daemon=True).start()
     return made, bytes(parts[0] + parts[1])
 
 
@@ -120,10 +125,18 @@ def watch(process, end, limits, over):
             return "seconds"
         if count() > limits["processes"]:
             return "processes"
-        if any(
-            files(folder) > limits["files"] for folder in (WORK, "/tmp", "/dev/shm")
-        ):
+        if any(files(folder) > limits["files"] for folder in FOLDERS):
             return "files"
+
+
+def guard(limits):
+    """Bound what a command has left running, until nothing of it is."""
+    with GUARD:
+        while left := count():
+            # While a command runs it is watched itself, and told its limit.
+            if left > limits["processes"] and not OWN:
+                everyone(signal.SIGKILL)
+            time.sleep(CHECK_SECONDS)
 
 
 def files(folder):
@@ -184,72 +197,6 @@ def feed(pipe, data):
         pipe.close()
 
 
-def read(header, data):
-    """Return the bytes of a regular file."""
-    path = header["path"]
-    if not os.path.isfile(path):
-        return {"error": f"no regular file: {path}"}, b""
-    with open(path, "rb") as file:
-        return {}, file.read(header["most"])
-
-
-def write(header, data):
-    """Write a file and the folders above it."""
-    folder = os.path.dirname(header["path"])
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-    with open(header["path"], "wb") as file:
-        file.write(data)
-    os.chmod(header["path"], header.get("mode", 0o644))
-    return {}, b""
-
-
-def tree(header, data):
-    """List all files below the work folder with their bytes."""
-    rows, parts = [], []
-    for folder, names, files in os.walk(WORK):
-        for name in names + files:
-            path = os.path.join(folder, name)
-            row, content = entry(path)
-            if row:
-                rows.append(row)
-                parts.append(content)
-    return {"rows": rows}, b"".join(parts)
-
-
-def entry(path):
-    """A row [path, kind, mode, size] and its bytes; None for sockets and the like."""
-    short, mode = os.path.relpath(path, WORK), os.lstat(path).st_mode & 0o777
-    if os.path.islink(path):
-        target = os.fsencode(os.readlink(path))
-        return [short, "link", mode, len(target)], target
-    if os.path.isdir(path):
-        return [short, "dir", mode, 0], b""
-    if not os.path.isfile(path):
-        return None, b""
-    with open(path, "rb") as file:
-        content = file.read()
-    return [short, "file", mode, len(content)], content
-
-
-def restore(header, data):
-    """Make the files of a tree, folders first."""
-    at = 0
-    for path, kind, mode, size in header["rows"]:
-        content = data[at : at + size]
-        at += size
-        if kind == "dir":
-            os.makedirs(path, exist_ok=True)
-        elif kind == "link":
-            os.symlink(os.fsdecode(content), path)
-        else:
-            write({"path": path, "mode": mode}, content)
-    for path, kind, mode, _ in reversed(header["rows"]):
-        if kind == "dir":
-            os.chmod(path, mode)
-    return {}, b""
-
-
 def stop(header, data):
     """Stop or continue all processes; while they stand, no time limit runs."""
     (PAUSED.set if header["stop"] else PAUSED.clear)()
@@ -259,10 +206,10 @@ def stop(header, data):
 
 DO = {
     "run": run,
-    "read": read,
-    "write": write,
-    "tree": tree,
-    "restore": restore,
+    "read": inside_files.read,
+    "write": inside_files.write,
+    "tree": inside_files.tree,
+    "restore": inside_files.restore,
     "stop": stop,
 }
 

@@ -148,7 +148,7 @@ class LocalSandbox:
 
     def checkpoint(self) -> Checkpoint:
         """Store files and transcript; the sandbox goes on."""
-        head, data = self._must("tree", {})
+        head, data = self._must("tree", {"most": self.limits.disk_bytes})
         entries, at = [], 0
         for path, kind, mode, size in head["rows"]:
             entries.append(Entry(path, kind, mode, data[at : at + size]))

@@ -55,6 +55,43 @@ def test_what_is_no_file_is_a_sentence(box, path):
         box.read(path)
 
 
+@pytest.mark.parametrize("path", ["pipe", "/proc/self/fd/4", "/proc/self/comm"])
+def test_what_is_no_file_is_not_written(backend, path):
+    made = backend.create(limits=LIMITS)
+    sh(made, "mkfifo pipe")
+    with pytest.raises(RequestError, match=f"could not write {path}"):
+        # The fourth is the program's own pipe to the host: a forged answer.
+        made.write(path, b"\xff" * 16)
+    assert made.run(["echo", "on"]).text == "on\n"
+    made.destroy()
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ("mkdir d; touch d/f; chmod 0 d", "Permission denied: /work/d"),
+        ("truncate -s 100G hole", "more bytes than the limit: /work/hole"),
+    ],
+)
+def test_a_copy_is_whole_and_bounded_or_refused(backend, made, said):
+    box = backend.create(limits=LIMITS)
+    sh(box, made)
+    for copy in (box.fork, box.checkpoint):
+        with pytest.raises(RequestError, match=said):
+            copy()
+    box.destroy()
+
+
+def test_what_is_left_running_is_bounded_too(backend):
+    box = backend.create(limits=LIMITS)
+    later = "sleep 0.3; for i in $(seq 60); do sleep 50 & done; wait"
+    assert sh(box, f"({later}) > /dev/null 2>&1 &").code == 0
+    time.sleep(1.0)
+    count = "import os; print(sum(n.isdigit() for n in os.listdir('/proc')))"
+    assert int(box.run(["python3", "-c", count]).text) < LIMITS.processes
+    box.destroy()
+
+
 def test_a_fork_judges_without_side_effects(box):
     ran = len(box.transcript)
     judge = box.fork()
