@@ -36,8 +36,9 @@ def parsed(given: str) -> dict[str, Any] | str:
     """The object that a JSON text is, or a sentence where it is none."""
     try:
         found = _loads(given or "{}")
-        # Halves of a surrogate pair can be written as JSON, but in no file or mail.
-        json.dumps(found, ensure_ascii=False).encode()
+        # Half of a surrogate pair can be written as JSON, but in no file or mail.
+        whole = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+        found = _loads(whole.decode())
     except (ValueError, RecursionError) as fault:
         return f"Error: the arguments must be a JSON object: {str(fault)[:80]}."
     if not isinstance(found, dict):
