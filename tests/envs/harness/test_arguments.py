@@ -41,7 +41,7 @@ def test_what_does_not_fit(given, wrong):
         "[" * 100_000,
         '"text"',
         "null",
-        '{"a": "\\ud800"}',
+        '{"a": 1e999}',
     ],
 )
 def test_what_is_no_object_is_a_sentence(given):
@@ -53,6 +53,11 @@ def test_what_is_no_object_is_a_sentence(given):
 def test_an_object_is_read_and_none_is_an_empty_one():
     assert arguments.parsed('{"a": [1, "x"]}') == {"a": [1, "x"]}
     assert arguments.parsed("") == {}
+
+
+def test_half_a_surrogate_pair_is_replaced():
+    found = arguments.parsed(r'{"a": ["\ud800x", "\ud83d\ude00"]}')
+    assert found == {"a": ["?x", chr(0x1F600)]}
 
 
 def test_words_of_a_line_are_typed_where_the_schema_says_so():
