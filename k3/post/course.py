@@ -27,6 +27,12 @@ RECIPE = Recipe(
 )
 """Of each prompt one sample: the teacher rewards every token by itself."""
 
+IDLE = (
+    *("most_weight", "penalty", "anchor"),
+    *("budget_start", "budget_end", "budget_steps", "budget_most"),
+)
+"""Settings of reinforcement learning that would do nothing here."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taught:
@@ -83,6 +89,12 @@ class Course:
             raise RequestError(
                 f"limit must be above 0 and dense at least 0: got {self.limit} and "
                 f"{self.dense}"
+            )
+        idle = [n for n in IDLE if getattr(self.recipe, n) != getattr(RECIPE, n)]
+        if idle:
+            raise RequestError(
+                f"MOPD rewards each token by its teacher alone: got {', '.join(idle)}; "
+                "leave that out"
             )
         _ = self.drawn(0)
 

@@ -75,3 +75,10 @@ def test_a_group_tells_its_teacher_and_its_environment():
     assert teacher_of(f"0:{name}") == course.drawn(0).name
     assert make().begin()
     assert shares([f"0:{name}", "1:agentic-low/calculator:0"])["agentic-low"] > 0
+
+
+@pytest.mark.parametrize("name", ["anchor", "budget_start", "penalty"])
+def test_settings_that_would_do_nothing_are_refused(name):
+    taught = Taught.read("agentic-low=tiny:calculator")
+    with pytest.raises(RequestError, match=f"teacher alone: got {name}; leave"):
+        Course(teachers=(taught,), recipe=RECIPE.set({name: 0.5}))
