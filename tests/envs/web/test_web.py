@@ -185,7 +185,9 @@ def test_cheaters_score_zero(posed, chromium, index, cheat):
 @SLOW
 def test_what_is_missing_lowers_the_score(posed):
     task = posed(COUNTER)
-    task.files["index.html"] = right(task).replace("reset.onclick", "0 ||").encode()
+    task.files["index.html"] = (
+        right(task).replace("reset.onclick", "reset.idle").encode()
+    )
     verdict = task._grade()
     assert (verdict.structure, verdict.behaviour) == (1.0, pytest.approx(2 / 3))
     assert task.score() == pytest.approx(2 / 3)
