@@ -3,6 +3,7 @@
 import pytest
 import torch
 from drafting import Scripted, prefilled, sequence
+from even import Even
 from serving import CACHE, engine, request, run, same, tokens
 from small import config, gap, ids, model, schedule, state_gap
 
@@ -137,29 +138,6 @@ def test_sampled_text_does_not_depend_on_the_batch(net):
     assert sum(o.accepted for x in together.values() for o in x) > 0
 
 
-class Only:
-    """Allows even ids, and ends after a count of tokens."""
-
-    def __init__(self, most, seen=()):
-        self.most, self.seen = most, list(seen)
-
-    def mask(self):
-        return torch.arange(61) % 2 == 0
-
-    def accept(self, token_id):
-        assert token_id % 2 == 0
-        self.seen.append(token_id)
-
-    def rollback(self, n):
-        self.seen = self.seen[: len(self.seen) - n]
-
-    def fork(self):
-        return Only(self.most, self.seen)
-
-    def done(self):
-        return len(self.seen) >= self.most
-
-
 class Noise:
     """Proposes tokens of any kind, as many as it is asked for."""
 
@@ -173,7 +151,7 @@ class Noise:
 
 @pytest.mark.parametrize("kind", ["noise", "truth"])
 def test_a_constraint_sees_only_what_it_allows_and_goes_back(net, kind):
-    asked = greedy("a", 20, 12, constraint=Only(9))
+    asked = greedy("a", 20, 12, constraint=Even(9))
     want = run(engine(net, cache=None), [asked])["a", 0]
     draft = Noise()
     if kind == "truth":

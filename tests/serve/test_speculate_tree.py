@@ -3,6 +3,7 @@
 import pytest
 import torch
 from drafting import FixedTree, chi_square, expected, pairs, prefilled, sequence
+from even import Even
 from serving import CACHE, engine, request, run, same, tokens
 from small import config, gap, model, schedule, state_gap
 
@@ -106,29 +107,6 @@ def test_what_stays_is_the_path_and_its_state(net, lead):
             assert state_gap(mine, want) < 1e-5
             last = torch.tensor([s.chain.tokens[-1:]])
             assert gap(net.step(last, mine)[0], net.step(last, want)[0]) < 1e-5
-
-
-class Even:
-    """Allows even ids, and ends after a count of tokens."""
-
-    def __init__(self, most, seen=()):
-        self.most, self.seen = most, list(seen)
-
-    def mask(self):
-        return torch.arange(61) % 2 == 0
-
-    def accept(self, token_id):
-        assert token_id % 2 == 0
-        self.seen.append(token_id)
-
-    def rollback(self, n):
-        self.seen = self.seen[: len(self.seen) - n]
-
-    def fork(self):
-        return Even(self.most, self.seen)
-
-    def done(self):
-        return len(self.seen) >= self.most
 
 
 def test_a_constraint_prunes_the_tree_and_goes_back(net):
