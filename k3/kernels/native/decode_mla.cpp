@@ -5,8 +5,8 @@
 
 #include "decode.h"
 #include "pool.h"
-#include "product.h"
 #include "rows.h"
+#include "weighted.h"
 
 namespace k3 {
 
