@@ -1,15 +1,17 @@
 """K3 and other implementations of it, in turn on the same weights.
 
     python benchmarks/peers.py [DIR] [--dtype bfloat16] [--threads 1] [--rounds 5]
-        [--llama FILE.gguf] [--port FOLDER] [--what prefill decode] [--clock wall]
+        [--llama FILE.gguf] [--mlx] [--port FOLDER] [--what prefill decode]
+        [--clock wall]
 
-Each runs in a process of its own (benchmarks/peer.py) that waits while another works.
+Each runs in a process of its own (benchmarks/peer) that waits while another works.
 Prefill is one prompt of --tokens with the logits of its last position, decode a greedy
 step after as many, train and muon a step of either over 2 by 256. --llama needs
 llama-cpp-python and the checkpoint in its format (the converter in its source, in the
-dtype, experts in MXFP4); --port the folder of pratikkorat26/KimiK3, which runs in fp32
-alone. Prints medians in tokens a second, and of the ratios of neighbours the median,
-lowest and highest. Without a peer K3 with PyTorch's kernels is the other side.
+dtype, experts in MXFP4); --mlx needs mlx[cpu] and mlx-lm, which read DIR themselves;
+--port the folder of pratikkorat26/KimiK3, which runs in fp32 alone. Prints medians in
+tokens a second, and of the ratios of neighbours the median, lowest and highest. Without
+a peer K3 with PyTorch's kernels is the other side.
 """
 
 import argparse
@@ -19,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PEER = Path(__file__).with_name("peer.py")
+PEER = Path(__file__).with_name("peer")
 
 
 class Worker:
@@ -61,10 +63,12 @@ class Worker:
 
 def workers(args: argparse.Namespace) -> list[Worker]:
     made = [Worker("k3", "k3", args.dir, args.dtype)]
-    if args.torch or not (args.llama or args.port):
+    if args.torch or not (args.llama or args.mlx or args.port):
         made.append(Worker("k3 on PyTorch", "k3", args.dir, args.dtype))
     if args.llama:
         made.append(Worker("llama.cpp", "llama", args.llama, args.dtype))
+    if args.mlx:
+        made.append(Worker("mlx-lm", "mlx", args.dir, args.dtype))
     if args.port:
         where = f"{args.port},{args.dir}"
         made.append(Worker("KimiK3 port, fp32", "port", where, "float32"))
@@ -78,7 +82,8 @@ def measure(what: str, made: list[Worker], args: argparse.Namespace) -> None:
         "train": ("train 2 256", 512),
         "muon": ("muon 2 256", 512),
     }[what]
-    able = [w for w in made if what not in ("train", "muon") or w.kind != "llama"]
+    trained = what in ("train", "muon")
+    able = [w for w in made if not (trained and w.kind in ("llama", "mlx"))]
     for worker in able:
         worker.ask(question)
     times = {
@@ -112,6 +117,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--llama")
+    parser.add_argument("--mlx", action="store_true")
     parser.add_argument("--port")
     parser.add_argument("--torch", action="store_true")
     parser.add_argument("--what", nargs="+", default=["prefill", "decode"])
