@@ -134,7 +134,7 @@ void fetch_rows(int64_t D, std::initializer_list<const void*> rows) {
 }
 
 template <class T>
-void run_layer(Pass& pass, Depth<T>& depth, const Layer& layer, const Carried& carried,
+void run_layer(Pass& pass, Depth<typename T::trunk>& depth, const Layer& layer, const Carried& carried,
                float* h, float* y) {
     fetch_rows<T>(pass.z.D,
                   {layer.attn_res_norm, layer.attn_res_proj, layer.input_norm});
@@ -196,7 +196,7 @@ bool known(const Sizes& z, const Run& run) {
 
 template <class T>
 void step(const Model& model, const Run& run) {
-    using V = typename T::value;
+    using Embedded = typename T::weight;
     const Sizes& z = *model.sizes;
     place<T>(model, run);
     static thread_local Scratch scratch;
@@ -215,8 +215,8 @@ void step(const Model& model, const Run& run) {
     for (int64_t b = 0; b < B; ++b)
         for (int64_t i = 0; i < D; ++i)
             prefix[b * D + i] =
-                widen(static_cast<const V*>(model.embed)[run.ids[b] * D + i]);
-    Depth<T> depth{pass, blocks, scale, prefix};
+                widen(static_cast<const Embedded*>(model.embed)[run.ids[b] * D + i]);
+    Depth<typename T::trunk> depth{pass, blocks, scale, prefix};
     for (; pass.layer < z.layers; ++pass.layer)
         run_layer<T>(pass, depth, model.layers[pass.layer], run.carried[pass.layer], h,
                      y);
@@ -238,16 +238,19 @@ void step(const Model& model, const Run& run) {
     template void situ_row<T>(float*, const float*, int64_t, double, double);
 K3_FOR(Fp32)
 K3_FOR(Bf16)
+K3_FOR(Stored)
 
 }  // namespace k3
 
-// The next tokens of every sequence: logits [rows vocab] and the carried state.
-K3_API void k3_decode_step(const void* model, void* run, int64_t is_bf16) {
+// The next tokens of every sequence: logits [rows vocab] and the carried state. The
+// trunk is fp32, bf16 (1), or fp32 with matrices in bf16 (2).
+K3_API void k3_decode_step(const void* model, void* run, int64_t trunk) {
     auto& m = *static_cast<const k3::Model*>(model);
     auto& r = *static_cast<k3::Run*>(run);
     r.refused = !k3::known(*m.sizes, r);
     if (r.refused) return;
-    if (is_bf16) k3::step<k3::Bf16>(m, r);
+    if (trunk == 1) k3::step<k3::Bf16>(m, r);
+    else if (trunk == 2) k3::step<k3::Stored>(m, r);
     else k3::step<k3::Fp32>(m, r);
 }
 

@@ -17,8 +17,8 @@ struct Sizes {
     int64_t has_lower_bound;
 };
 
-// One layer. Pointers are to the trunk's dtype unless said otherwise; those of the
-// other kind of mixer or feed-forward are null.
+// One layer. Pointers are to the trunk's dtype unless said otherwise, those of matrices
+// to what it holds them in; those of the other kind of mixer or feed-forward are null.
 struct Layer {
     int64_t is_mla, is_moe, starts_block;
     const void *input_norm, *post_norm, *attn_res_norm, *attn_res_proj;

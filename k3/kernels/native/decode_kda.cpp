@@ -219,14 +219,14 @@ void kda_layer(Pass& pass, const Layer& layer, const Carried& carried, const flo
     const int64_t C = 2 * keys + values;
     Scratch& s = pass.scratch;
     auto* packed = packed_rows<T>(s, x, D, B, D);
-    Token<T> token{pass,
-                   layer,
-                   carried,
-                   s.take<float>(B * C),
-                   s.take<float>(B * keys),
-                   s.take<float>(B * H),
-                   s.take<float>(B * values),
-                   s.take<float>(B * values)};
+    Token<typename T::trunk> token{pass,
+                                   layer,
+                                   carried,
+                                   s.take<float>(B * C),
+                                   s.take<float>(B * keys),
+                                   s.take<float>(B * H),
+                                   s.take<float>(B * values),
+                                   s.take<float>(B * values)};
     auto* low = s.take<float>(B * z.K);
     Job jobs[] = {
         dense<T>(layer.q, keys, D, packed, B, token.raw, C),
@@ -262,6 +262,8 @@ template void kda_layer<Fp32>(Pass&, const Layer&, const Carried&, const float*,
                               float*);
 template void kda_layer<Bf16>(Pass&, const Layer&, const Carried&, const float*,
                               float*);
+template void kda_layer<Stored>(Pass&, const Layer&, const Carried&, const float*,
+                                float*);
 
 // The memory of one head after `count` kept tokens, H of each tensor a token apart.
 static void replay_head(const float* base, float* out, const float* k, const float* v,

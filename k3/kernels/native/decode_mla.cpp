@@ -69,9 +69,10 @@ struct Attention {
     const Carried& carried;
     float *q, *latent, *out;  // [B H dim], [H B width] then [H B latent], [B H v]
 
-    const V* matrix(int64_t h) const {
+    const typename T::weight* matrix(int64_t h) const {
         const Sizes& z = pass.z;
-        return static_cast<const V*>(layer.kv_b) + h * (z.nope + z.mla_v) * z.latent;
+        return static_cast<const typename T::weight*>(layer.kv_b) +
+               h * (z.nope + z.mla_v) * z.latent;
     }
 
     // Head h's queries move through kv_b: [latent | shared] of each sequence.
@@ -101,12 +102,12 @@ struct Attention {
         for (int64_t r = 0; r < count; r += TILE) {
             const int64_t some = count - r < TILE ? count - r : TILE;
             const V* tile = rows + r * width;
-            product<T>(tile, 0, some, width, queries, H, scores, TILE);
+            product<typename T::trunk>(tile, 0, some, width, queries, H, scores, TILE);
             for (int64_t h = 0; h < H; ++h)
                 weigh(scores + h * TILE, some, scale, z.latent, read.most + h,
                       read.total + h, read.latent + h * z.latent);
-            weighted<T>(tile, some, width, scores, TILE, H, read.latent, z.latent,
-                        z.latent);
+            weighted<typename T::trunk>(tile, some, width, scores, TILE, H,
+                                        read.latent, z.latent, z.latent);
         }
     }
 
@@ -253,5 +254,7 @@ template void mla_layer<Fp32>(Pass&, const Layer&, const Carried&, const float*,
                               float*);
 template void mla_layer<Bf16>(Pass&, const Layer&, const Carried&, const float*,
                               float*);
+template void mla_layer<Stored>(Pass&, const Layer&, const Carried&, const float*,
+                                float*);
 
 }  // namespace k3

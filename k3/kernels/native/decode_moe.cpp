@@ -116,7 +116,9 @@ void moe_layer(Pass& pass, const Layer& layer, const float* x, float* y) {
 
 template void mlp_layer<Fp32>(Pass&, const Layer&, const float*, float*);
 template void mlp_layer<Bf16>(Pass&, const Layer&, const float*, float*);
+template void mlp_layer<Stored>(Pass&, const Layer&, const float*, float*);
 template void moe_layer<Fp32>(Pass&, const Layer&, const float*, float*);
 template void moe_layer<Bf16>(Pass&, const Layer&, const float*, float*);
+template void moe_layer<Stored>(Pass&, const Layer&, const float*, float*);
 
 }  // namespace k3

@@ -141,6 +141,8 @@ template void run_experts<Fp32>(Scratch&, const Experts&, const Chosen&, const f
                                 float*, int64_t);
 template void run_experts<Bf16>(Scratch&, const Experts&, const Chosen&, const float*,
                                 float*, int64_t);
+template void run_experts<Stored>(Scratch&, const Experts&, const Chosen&,
+                                  const float*, float*, int64_t);
 
 namespace {
 

@@ -21,7 +21,7 @@ template <class T>
 int64_t row_bytes(const Job& job) {
     return job.matrix.scale
                ? job.cols / 2 + job.cols / GROUP
-               : job.cols * static_cast<int64_t>(sizeof(typename T::value));
+               : job.cols * static_cast<int64_t>(sizeof(typename T::weight));
 }
 
 struct Pieces {
@@ -52,13 +52,14 @@ void run_piece(const Job& job, const Pieces& pieces, int64_t i) {
     const V* x = static_cast<const V*>(job.x) + first * ldx;
     float* y = job.y + first * job.ldy;
     if (job.matrix.scale) {
-        auto* run =
-            job.decodes && job.cols <= MX_COLUMNS ? mx_decoded<T> : mx_product<T>;
+        using Trunk = typename T::trunk;
+        auto* run = job.decodes && job.cols <= MX_COLUMNS ? mx_decoded<Trunk>
+                                                          : mx_product<Trunk>;
         run(static_cast<const uint8_t*>(job.matrix.data), job.matrix.scale, begin, end,
             job.cols, x, batch, y, job.ldy);
     } else
-        product<T>(static_cast<const V*>(job.matrix.data), begin, end, job.cols, x,
-                   batch, y, job.ldy);
+        product<T>(static_cast<const typename T::weight*>(job.matrix.data), begin, end,
+                   job.cols, x, batch, y, job.ldy);
     if (job.rounds)
         for (int64_t n = 0; n < batch; ++n)
             T::round_row(y + n * job.ldy + begin, end - begin);
@@ -131,7 +132,7 @@ typename T::value* packed_rows(Scratch& scratch, const float* x, int64_t ldx,
 }
 
 #define K3_FOR(T)                                                                   \
-    template void product<T>(const T::value*, int64_t, int64_t, int64_t,            \
+    template void product<T>(const T::weight*, int64_t, int64_t, int64_t,           \
                              const T::value*, int64_t, float*, int64_t);            \
     template void run_jobs<T>(const Job*, int64_t, int64_t);                        \
     template int64_t row_pitch<T>(int64_t, bool);                                   \
@@ -141,5 +142,6 @@ typename T::value* packed_rows(Scratch& scratch, const float* x, int64_t ldx,
                                       int64_t, bool);
 K3_FOR(Fp32)
 K3_FOR(Bf16)
+K3_FOR(Stored)
 
 }  // namespace k3

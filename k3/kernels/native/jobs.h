@@ -5,7 +5,7 @@
 
 namespace k3 {
 
-// Rows of a trunk's dtype, or of MXFP4 bytes where there are scales.
+// Rows of what the trunk holds matrices in, or of MXFP4 bytes where there are scales.
 struct Matrix {
     const void* data;
     const uint8_t* scale;

@@ -84,15 +84,21 @@ K3_INLINE float narrowed(float x) {
     return x;
 }
 
-// What a trunk is stored in: `dot` adds a lane's products to its sum, `row` widens
-// sixteen values, `round` is what storing a value would leave of it.
+// What a trunk is: `dot` adds a lane's products to its sum, `spread` reads 64 bytes of
+// a matrix as vectors of values, `row` widens sixteen of its elements, `round` is what
+// storing a value would leave of it. A matrix may be narrower than values are; what has
+// none to read is the `trunk`'s.
 struct Fp32 {
     using value = float;
+    using weight = float;
+    using trunk = Fp32;
     static constexpr int64_t PER_LANE = 1;
+    static constexpr int VECTORS = 1;
+    static K3_INLINE void spread(Words w, Words* a) { a[0] = w; }
     static K3_INLINE Sums dot(Sums sum, Words a, Words b) {
         return sum + (Sums)a * (Sums)b;
     }
-    static K3_INLINE Sums row(const value* p) { return floats(p); }
+    static K3_INLINE Sums row(const weight* p) { return floats(p); }
     static K3_INLINE float round(float x) { return x; }
     static K3_INLINE void round_row(float*, int64_t) {}
     static K3_INLINE void pack(const float* x, value* y, int64_t n) {
@@ -102,7 +108,11 @@ struct Fp32 {
 
 struct Bf16 {
     using value = bf16;
+    using weight = bf16;
+    using trunk = Bf16;
     static constexpr int64_t PER_LANE = 2;
+    static constexpr int VECTORS = 1;
+    static K3_INLINE void spread(Words w, Words* a) { a[0] = w; }
     static K3_INLINE Sums dot(Sums sum, Words a, Words b) {
 #if defined(__AVX512BF16__)
         // By the intrinsic GCC 12 takes operands that are used twice through the stack.
@@ -112,7 +122,7 @@ struct Bf16 {
         return sum + even(a) * even(b) + odd(a) * odd(b);
 #endif
     }
-    static K3_INLINE Sums row(const value* p) {
+    static K3_INLINE Sums row(const weight* p) {
 #if defined(__AVX512F__)
         __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
         return (Sums)_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
@@ -133,6 +143,33 @@ struct Bf16 {
     static K3_INLINE void pack(const float* x, value* y, int64_t n) {
         over(n, [&](int64_t i, int64_t m) { store_n(y + i, load_n(x + i, m), m); });
     }
+};
+
+// fp32 with matrices as a checkpoint stores them: bf16, widened exactly when it is
+// read, so that all is summed as of widened ones.
+struct Stored : Fp32 {
+    using weight = bf16;
+    static constexpr int VECTORS = 2;
+    static K3_INLINE void spread(Words w, Words* a) {
+#if defined(__AVX512F__)
+        // One permutation puts sixteen elements into upper halves, zeros below.
+        alignas(64) static const uint16_t places[64] = {
+            0,  0,  0,  1,  0,  2,  0,  3,  0,  4,  0,  5,  0,  6,  0,  7,
+            0,  8,  0,  9,  0,  10, 0,  11, 0,  12, 0,  13, 0,  14, 0,  15,
+            0,  16, 0,  17, 0,  18, 0,  19, 0,  20, 0,  21, 0,  22, 0,  23,
+            0,  24, 0,  25, 0,  26, 0,  27, 0,  28, 0,  29, 0,  30, 0,  31};
+        for (int i = 0; i < 2; ++i)
+            a[i] = (Words)_mm512_maskz_permutexvar_epi16(
+                0xaaaaaaaa, _mm512_load_si512(places + 32 * i), (__m512i)w);
+#else
+        uint16_t parts[32];
+        std::memcpy(parts, &w, sizeof parts);
+        for (int i = 0; i < 2; ++i)
+            for (int j = 0; j < 16; ++j)
+                a[i][j] = static_cast<int32_t>(static_cast<uint32_t>(parts[16 * i + j]) << 16);
+#endif
+    }
+    static K3_INLINE Sums row(const weight* p) { return Bf16::row(p); }
 };
 
 }  // namespace k3

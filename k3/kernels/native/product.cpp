@@ -34,15 +34,16 @@ void rows(const typename T::value* x, Matrix w, int64_t batch, int64_t out_featu
 }  // namespace
 
 // x [batch in], w [out in] (or MXFP4 bytes [out in/2] with scales [out in/32]) ->
-// y [batch out]; x, y and a dense w are fp32 or (is_bf16) bf16.
+// y [batch out]; x, y and a dense w are fp32 or (trunk 1) bf16, or (2) w alone is bf16.
 K3_API void k3_product(const void* x, const void* w, const uint8_t* scale,
                        int64_t batch, int64_t out_features, int64_t in_features,
-                       void* y, int64_t is_bf16, int64_t threads) {
+                       void* y, int64_t trunk, int64_t threads) {
     Matrix matrix{w, scale};
-    if (is_bf16)
+    if (trunk == 1)
         rows<Bf16>(static_cast<const bf16*>(x), matrix, batch, out_features,
                    in_features, static_cast<bf16*>(y), threads);
     else
-        rows<Fp32>(static_cast<const float*>(x), matrix, batch, out_features,
-                   in_features, static_cast<float*>(y), threads);
+        (trunk == 2 ? rows<Stored> : rows<Fp32>)(static_cast<const float*>(x), matrix,
+                                                 batch, out_features, in_features,
+                                                 static_cast<float*>(y), threads);
 }

@@ -25,34 +25,40 @@ K3_INLINE int64_t pitch(int64_t cols) {
 
 // R rows of W by N rows of x; with `ahead` the memory that comes next is asked for.
 template <class T, int R, int N>
-K3_INLINE void product_block(const typename T::value* w, int64_t cols,
+K3_INLINE void product_block(const typename T::weight* w, int64_t cols,
                              const typename T::value* x, Sums (*sums)[4], bool ahead) {
-    constexpr int64_t step = LANES * T::PER_LANE;
+    constexpr int P = T::VECTORS;
+    constexpr int64_t each = LANES * T::PER_LANE, step = each * P;
     const int64_t ldx = pitch<T>(cols), whole = cols / step * step;
     const int64_t own = R * cols * static_cast<int64_t>(sizeof *w);
     const char* next = reinterpret_cast<const char*>(w) +
                        (own > AHEAD_BYTES ? own : AHEAD_BYTES);
     Sums acc[R][N] = {};
     for (int64_t c = 0; c < whole; c += step) {
-        Words a[R];
+        Words a[R][P];
         for (int r = 0; r < R; ++r) {
-            a[r] = words(w + r * cols + c);
-            if constexpr (N > 1) K3_ONCE(a[r]);
+            T::spread(words(w + r * cols + c), a[r]);
+            if constexpr (N > 1)
+                for (int p = 0; p < P; ++p) K3_ONCE(a[r][p]);
         }
         if (ahead)
             for (int r = 0; r < R; ++r, next += 64) __builtin_prefetch(next, 0, 2);
-        for (int n = 0; n < N; ++n) {
-            Words b = words(x + n * ldx + c);
-            if constexpr (R > 1) K3_ONCE(b);
-            for (int r = 0; r < R; ++r) acc[r][n] = T::dot(acc[r][n], a[r], b);
-        }
+        for (int p = 0; p < P; ++p)
+            for (int n = 0; n < N; ++n) {
+                Words b = words(x + n * ldx + c + each * p);
+                if constexpr (R > 1) K3_ONCE(b);
+                for (int r = 0; r < R; ++r) acc[r][n] = T::dot(acc[r][n], a[r][p], b);
+            }
     }
     if (__builtin_expect(whole < cols, 0))
         for (int r = 0; r < R; ++r) {
             int64_t bytes = (cols - whole) * static_cast<int64_t>(sizeof *w);
-            Words a = words_part(w + r * cols + whole, bytes);
-            for (int n = 0; n < N; ++n)
-                acc[r][n] = T::dot(acc[r][n], a, words(x + n * ldx + whole));
+            Words a[P];
+            T::spread(words_part(w + r * cols + whole, bytes), a);
+            for (int p = 0; p < P && whole + each * p < cols; ++p)
+                for (int n = 0; n < N; ++n)
+                    acc[r][n] = T::dot(acc[r][n], a[p],
+                                       words(x + n * ldx + whole + each * p));
         }
     for (int n = 0; n < N; ++n)
         for (int r = 0; r < R; ++r) sums[n][r] = acc[r][n];
@@ -61,7 +67,7 @@ K3_INLINE void product_block(const typename T::value* w, int64_t cols,
 // Four rows of W by N rows of x; for fewer than four each is read in a stream of its
 // own, which the processor foresees better than four short ones.
 template <class T, int N>
-K3_INLINE void product_four(const typename T::value* w, int64_t cols,
+K3_INLINE void product_four(const typename T::weight* w, int64_t cols,
                             const typename T::value* x, float* y, int64_t ldy,
                             bool ahead) {
     Sums sums[N][4];
@@ -79,7 +85,7 @@ K3_INLINE void product_four(const typename T::value* w, int64_t cols,
 
 // Four rows of W by eight rows of x, two rows of W at a time.
 template <class T>
-K3_INLINE void product_eight(const typename T::value* w, int64_t cols,
+K3_INLINE void product_eight(const typename T::weight* w, int64_t cols,
                              const typename T::value* x, float* y, int64_t ldy,
                              bool ahead) {
     Sums sums[8][4], half[8][4];
@@ -93,7 +99,7 @@ K3_INLINE void product_eight(const typename T::value* w, int64_t cols,
 }
 
 template <class T, int N>
-K3_INLINE void product_one(const typename T::value* w, int64_t cols,
+K3_INLINE void product_one(const typename T::weight* w, int64_t cols,
                            const typename T::value* x, float* y, int64_t ldy) {
     Sums sums[N][4];
     product_block<T, 1, N>(w, cols, x, sums, false);
@@ -119,11 +125,11 @@ K3_INLINE void parts(int64_t batch, F&& f) {
 // y[n][r] = x[n] . W[r] for rows begin..end of W [rows cols]; x has the pitch of its
 // type and zeros behind each row.
 template <class T>
-void product(const typename T::value* w, int64_t begin, int64_t end, int64_t cols,
+void product(const typename T::weight* w, int64_t begin, int64_t end, int64_t cols,
              const typename T::value* x, int64_t batch, float* y, int64_t ldy) {
     const int64_t ldx = pitch<T>(cols);
     // Eight short rows of x fit into the first cache beside those of W.
-    const bool narrow = cols * static_cast<int64_t>(sizeof *w) <= 2048;
+    const bool narrow = cols * static_cast<int64_t>(sizeof *x) <= 2048;
     const int64_t eights = TALL > 1 && narrow ? batch / 8 * 8 : 0;
     int64_t r = begin;
     for (; r + 4 <= end; r += 4) {
@@ -147,10 +153,11 @@ void product(const typename T::value* w, int64_t begin, int64_t end, int64_t col
 
 // Compiled once, in jobs.cpp.
 #define K3_FOR(T)                                                                 \
-    extern template void product<T>(const T::value*, int64_t, int64_t, int64_t,   \
+    extern template void product<T>(const T::weight*, int64_t, int64_t, int64_t,  \
                                     const T::value*, int64_t, float*, int64_t);
 K3_FOR(Fp32)
 K3_FOR(Bf16)
+K3_FOR(Stored)
 #undef K3_FOR
 
 }  // namespace k3

@@ -6,7 +6,7 @@ namespace k3 {
 
 // out[n][c] += sum over r of p[n][r] W[r][c] for c below width; W has `ld` a row.
 template <class T, int N>
-K3_INLINE void weighted_part(const typename T::value* w, int64_t rows, int64_t ld,
+K3_INLINE void weighted_part(const typename T::weight* w, int64_t rows, int64_t ld,
                              const float* p, int64_t ldp, float* out, int64_t ldo,
                              int64_t width) {
     constexpr int V = 4;
@@ -32,7 +32,7 @@ K3_INLINE void weighted_part(const typename T::value* w, int64_t rows, int64_t l
 }
 
 template <class T>
-void weighted(const typename T::value* w, int64_t rows, int64_t ld, const float* p,
+void weighted(const typename T::weight* w, int64_t rows, int64_t ld, const float* p,
               int64_t ldp, int64_t batch, float* out, int64_t ldo, int64_t width) {
     constexpr int64_t tile = 32;
     for (int64_t r = 0; r < rows; r += tile) {
