@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from k3.kernels import choose
-from k3.kernels.native import decode, pages
+from k3.kernels.native import decode, pages, product
 from k3.model import requests
 from k3.model.addresses import Addresses
 from k3.model.decode_places import Places, usable
@@ -68,7 +68,7 @@ class Plan:
         run.sums = run.index = run.weights = None
         if taps is not None:
             self._tap(taps)
-        decode.step(self.addresses.model, run, self.dtype == torch.bfloat16)
+        decode.step(self.addresses.model, run, product.trunk(self.dtype, self.dtype))
         if run.refused:
             requests.token_ids(ids, vocab, ids.device)
         state.spent = True

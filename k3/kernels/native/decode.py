@@ -79,10 +79,11 @@ class Run(ctypes.Structure):
     ]
 
 
-def step(model: Model, run: Run, is_bf16: bool) -> None:
+def step(model: Model, run: Run, trunk: int) -> None:
     """Run the next tokens of every sequence: `run.logits` and the carried state.
 
+    `trunk` is product.trunk of the dtypes of values and of matrices.
     Sets `run.refused`, and does nothing else, where an id is no token of the model.
     """
     call = library.function("k3_decode_step", "ppi")
-    call(ctypes.addressof(model), ctypes.addressof(run), is_bf16)
+    call(ctypes.addressof(model), ctypes.addressof(run), trunk)

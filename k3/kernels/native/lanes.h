@@ -166,7 +166,7 @@ struct Stored : Fp32 {
         std::memcpy(parts, &w, sizeof parts);
         for (int i = 0; i < 2; ++i)
             for (int j = 0; j < 16; ++j)
-                a[i][j] = static_cast<int32_t>(static_cast<uint32_t>(parts[16 * i + j]) << 16);
+                a[i][j] = static_cast<int32_t>(uint32_t{parts[16 * i + j]} << 16);
 #endif
     }
     static K3_INLINE Sums row(const weight* p) { return Bf16::row(p); }

@@ -1,4 +1,4 @@
-"""Products of a few rows with a matrix natively, dense or MXFP4."""
+"""Products of a few rows with a matrix natively: dense, narrower than them, MXFP4."""
 
 import torch
 from jaxtyping import Float, UInt8
@@ -7,12 +7,18 @@ from torch import Tensor
 from k3.kernels.native import library
 
 
+def trunk(values: torch.dtype, matrices: torch.dtype) -> int:
+    """Return what the kernels call a trunk: fp32 0, bf16 1, 2 for bf16 under fp32."""
+    narrow = matrices == torch.bfloat16
+    return 1 if values == torch.bfloat16 else 2 * narrow
+
+
 def product(
     x: Float[Tensor, "B columns"],
     weight: Float[Tensor, "rows columns"] | UInt8[Tensor, "rows bytes"],
     scale: UInt8[Tensor, "rows groups"] | None = None,
 ) -> Float[Tensor, "B rows"]:
-    """Return x W^T in the dtype of x, summed in fp32; W of that dtype, or MXFP4.
+    """Return x W^T in the dtype of x, summed in fp32; W of that dtype, bf16 or MXFP4.
 
     A row of x gives the same bits whatever the others are. Weights are read once for
     every four rows. Matches: torch.nn.functional.linear of the decoded weight.
@@ -29,7 +35,7 @@ def product(
         weight.shape[0],
         x.shape[1],
         out.data_ptr(),
-        x.dtype == torch.bfloat16,
+        trunk(x.dtype, weight.dtype),
         torch.get_num_threads(),
     )
     return out

@@ -70,6 +70,22 @@ def test_a_row_of_a_batch_is_the_row_alone(dtype, batch):
             )
 
 
+@pytest.mark.parametrize("batch", [1, 3, 4, 8, 13])
+@pytest.mark.parametrize(("rows", "columns"), [*SHAPES, (9, 48), (6, 600)])
+def test_a_stored_matrix_gives_the_bits_of_the_widened_one(batch, rows, columns):
+    x, stored = draw(batch, columns), draw(rows, columns, dtype=torch.bfloat16)
+    got = product.product(x, stored)
+    assert got.dtype == torch.float32
+    assert torch.equal(got, product.product(x, stored.float()))
+
+
+def test_what_lies_behind_a_stored_matrix_is_not_multiplied():
+    x, held = draw(4, 49), torch.full((6 * 49 + 64,), torch.nan, dtype=torch.bfloat16)
+    held[: 6 * 49] = draw(6 * 49, dtype=torch.bfloat16)
+    stored = held[: 6 * 49].view(6, 49)
+    assert gap(product.product(x, stored), x.double() @ stored.double().T) < 1e-6
+
+
 def test_nothing_of_nothing():
     assert product.product(draw(0, 32), draw(5, 32)).shape == (0, 5)
     assert product.product(draw(2, 32), draw(0, 32)).shape == (2, 0)
