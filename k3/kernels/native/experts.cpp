@@ -99,11 +99,14 @@ struct Grouped {
 
 }  // namespace
 
+template <class T>
 int64_t experts_room(const Experts& x, const Chosen& chosen) {
-    int64_t all = chosen.n * chosen.k, used = all < x.E ? all : x.E;
-    return all * (8 * x.L + 12 * x.F + 1024) +
-           used * (4 * sizeof(Job) + sizeof(Group)) + x.E * 16 + all * 8 * (x.L + x.F) +
-           8192;
+    const int64_t all = chosen.n * chosen.k, used = all < x.E ? all : x.E;
+    const bool arranged = x.s1 != nullptr;
+    const int64_t packed = row_pitch<T>(x.L, arranged) + row_pitch<T>(x.F, arranged);
+    const int64_t wide = 2 * x.F < x.L ? x.L : 2 * x.F, size = sizeof(typename T::value);
+    const int64_t lists = used * (3 * sizeof(Job) + sizeof(Group)) + x.E * 8;
+    return all * (packed * size + wide * 4 + 12) + lists + 4096;
 }
 
 template <class T>
@@ -121,10 +124,13 @@ void run_experts(Scratch& scratch, const Experts& experts, const Chosen& chosen,
     const bool arranged = experts.s1 != nullptr;
     for (int64_t i = 0; i < all; ++i)
         pack_rows<T>(z + token[i] * L, L, 1, L, arranged, rows + grouped.place(i, L));
+    auto* hidden = scratch.take<typename T::value>(grouped.place(all, F));
+    const int64_t lined = scratch.mark();
     auto* gate = scratch.take<float>(all * F);
     auto* linear = scratch.take<float>(all * F);
     grouped.up(rows, gate, linear);
-    auto* hidden = packed_rows<T>(scratch, gate, F, all, F, arranged);
+    pack_rows<T>(gate, F, all, F, arranged, hidden);
+    scratch.back(lined);
     auto* y = scratch.take<float>(all * L);
     grouped.down(hidden, y);
     std::memset(out, 0, chosen.n * L * sizeof(float));
@@ -149,12 +155,12 @@ namespace {
 template <class T>
 void combine(const Experts& experts, const Chosen& chosen, const typename T::value* z,
              float* out, int64_t threads) {
-    static thread_local Scratch scratch;
+    Scratch scratch;  // other parts of a prompt use its memory after it
     const bool decodes = chosen.n * chosen.k >= MANY * experts.E;
     const int64_t bound = at_once(experts, chosen.k), L = experts.L;
     const int64_t most = chosen.n < bound ? chosen.n : bound;
     const Chosen largest{most, chosen.k, nullptr, nullptr};
-    scratch.reserve(experts_room(experts, largest) + most * L * 4 + 4096);
+    scratch.reserve(experts_room<T>(experts, largest) + most * L * 4 + 4096);
     auto* wide = scratch.take<float>(most * L);
     for (int64_t first = 0; first < chosen.n; first += most) {
         const int64_t n = chosen.n - first < most ? chosen.n - first : most;

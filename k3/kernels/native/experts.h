@@ -28,6 +28,7 @@ void run_experts(Scratch& scratch, const Experts& experts, const Chosen& chosen,
                  const float* z, float* out, int64_t threads);
 
 // Bytes of scratch that run_experts takes.
+template <class T>
 int64_t experts_room(const Experts& experts, const Chosen& chosen);
 
 }  // namespace k3
