@@ -16,6 +16,7 @@ from importlib.util import find_spec
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from k3 import errors
 from k3.kernels.native import library
@@ -26,6 +27,11 @@ FLOATS = (torch.float32, torch.bfloat16)
 SINGLE = (torch.float32,)
 CUDA = {"fla": "fla-core", "triton": "triton"}
 """Modules of the extra gpu, and the packages that hold them."""
+
+# Found once: a step of a model waits for each part of a path of names.
+_modes = torch._C._len_torch_dispatch_stack
+_transforms = torch._C._functorch.peek_interpreter_stack
+_compiles = torch.compiler.is_compiling
 
 _asked: list[str | None] = []
 _native: bool | None = None
@@ -60,7 +66,7 @@ def native(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
     A caller whose kernel has no backward pass also asks `recorded`. Never while
     torch.compile traces: see `traced`.
     """
-    if torch.compiler.is_compiling():
+    if _compiles():
         return False
     if not ready() or _watched():
         return False
@@ -154,11 +160,7 @@ def _cuda_lines() -> Iterator[str]:
 
 def _watched() -> bool:
     """Whether something looks at every operation, or wraps tensors unseen."""
-    return bool(
-        torch._C._len_torch_dispatch_stack()
-        or torch._C._functorch.peek_interpreter_stack() is not None
-        or torch.autograd.forward_ad._current_level >= 0
-    )
+    return bool(_modes() or _transforms() is not None or forward_ad._current_level >= 0)
 
 
 def _checked(name: str | None) -> str | None:

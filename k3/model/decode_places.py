@@ -1,6 +1,11 @@
-"""Where the tensors of a state lie, as the native step reads and leaves them."""
+"""Where the tensors of a state lie, as the native step reads and leaves them.
+
+Memories and windows that nobody else holds are written over: a step then makes no
+tensor but its logits, and leaves every object of the state as it was.
+"""
 
 import ctypes
+import operator
 import threading
 import weakref
 from dataclasses import dataclass, field
@@ -9,7 +14,7 @@ import torch
 from torch import Tensor
 
 from k3.kernels import choose
-from k3.kernels.native import decode, pages
+from k3.kernels.native import alone, decode, pages
 from k3.model.cache import KDACache, MLACache
 from k3.model.decode_state import Cache, DecodeState
 from k3.model.inputs import Inputs
@@ -22,8 +27,8 @@ class Left:
     `held` is what the kernel reads meanwhile.
     """
 
-    states: tuple[Tensor, ...]
-    windows: tuple[Tensor, ...]
+    states: list[Tensor]
+    windows: list[Tensor]
     kept: list[Inputs] = field(default_factory=list)
     held: list[Tensor] = field(default_factory=list)
 
@@ -35,28 +40,34 @@ class Places(threading.local):
     """
 
     def __init__(
-        self, sizes: decode.Sizes, kinds: list[bool], trunk: torch.dtype
+        self, sizes: decode.Sizes, kinds: list[bool], trunk: torch.dtype, batch: int
     ) -> None:
         self.array = (decode.Carried * len(kinds))()
-        self.run = decode.Run(carried=ctypes.addressof(self.array))
+        self.lens = (ctypes.c_int64 * batch)()
+        self.run = decode.Run(
+            carried=ctypes.addressof(self.array), lens=ctypes.addressof(self.lens)
+        )
         self._kda, self._trunk = kinds.count(False), trunk
         heads, K, V = sizes.kda_heads, sizes.K, sizes.V
         self._state = heads, V, K
         self._window = sizes.past, heads * (2 * K + V)
         self._made: list[weakref.ref[Tensor]] = []
+        self._alone: alone.Alone | None = None
         self._room, self._stays = 0, False
 
     def know(self, state: DecodeState) -> bool:
         """Whether the tensors of a state are those that the last run left."""
-        now = [x for cache in state.caches for x in _tensors(cache)]
+        now: list[Tensor] = []
+        for cache in state.caches:
+            if type(cache) is MLACache:
+                now.append(cache.rows)
+            else:
+                now += cache.state, cache.window  # type: ignore[union-attr]
         made = [ref() for ref in self._made]
-        known = len(now) == len(made) and all(
-            a is b for a, b in zip(now, made, strict=True)
-        )
-        return known and all(
-            cache.lens == state.lens
-            for cache in state.caches
-            if type(cache) is MLACache
+        return (
+            len(now) == len(made)
+            and all(map(operator.is_, now, made))
+            and all(c.lens == state.lens for c in state.caches if type(c) is MLACache)
         )
 
     def stay(self, state: DecodeState, tokens: int) -> bool:
@@ -64,18 +75,22 @@ class Places(threading.local):
         fits = max(state.lens) + tokens <= self._room
         return fits and self._stays and not state.keep_inputs
 
+    def alone(self) -> bool:
+        """Whether nobody but a known state holds what the last run left."""
+        return self._alone is not None and self._alone.stand()
+
     def room(self, batch: int) -> Left:
         """Room for what a run leaves; unbound, so that one call makes all layers'."""
-        first = self._kda, batch
+        self._alone, first = None, (self._kda, batch)
         states = torch.empty(*first, *self._state, dtype=torch.float32)
         windows = torch.empty(*first, *self._window, dtype=self._trunk)
         run = self.run
         run.states, run.windows = states.data_ptr(), windows.data_ptr()
-        return Left(states.unbind(), windows.unbind())
+        return Left([*states.unbind()], [*windows.unbind()])
 
     def enter(self, caches: list[Cache], tokens: int, left: Left) -> None:
         """Tell the kernel where these caches lie, and where inputs are kept."""
-        self._room, self._stays = 2**62, True
+        self._room, self._stays, self._made = 2**62, True, []
         for place, cache in zip(self.array, caches, strict=True):
             if isinstance(cache, MLACache):
                 _enter_rows(place, cache, max(cache.lens) + tokens)
@@ -88,11 +103,14 @@ class Places(threading.local):
 
     def settle(self, caches: list[Cache], lens: tuple[int, ...], left: Left) -> None:
         """Let caches hold what the kernel has left, after so many tokens."""
+        # Nobody has seen them yet, so that what is counted now is what they need.
+        made = [*left.states, *left.windows] if self._stays else []
+        self._alone = alone.Alone(made) if made else None
         new = zip(left.states, left.windows, strict=True)
         kept = iter(left.kept)
+        self.advance(caches, lens)
         for cache in caches:
             if isinstance(cache, MLACache):
-                cache.lens = lens
                 continue
             if cache.keep:
                 cache._keep(next(kept))
@@ -100,6 +118,12 @@ class Places(threading.local):
                 cache.forget()
             cache.state, cache.window = next(new)
         self._made = [weakref.ref(x) for cache in caches for x in _tensors(cache)]
+
+    def advance(self, caches: list[Cache], lens: tuple[int, ...]) -> None:
+        """Let the rows of caches end after so many tokens: all else is where it was."""
+        for cache in caches:
+            if type(cache) is MLACache:
+                cache.lens = lens
 
     def _keep(
         self, place: decode.Carried, cache: KDACache, tokens: int, left: Left

@@ -99,7 +99,7 @@ class DecodeState:
     def advance(self, added: tuple[int, ...], packed: bool) -> "DecodeState":
         """Return the handle after a pass that took this one over so many tokens."""
         kept = (0,) * self.batch
-        if not packed:
+        if self.keep_inputs and not packed:
             pairs = zip(self.kept, added, strict=True)
             kept = tuple(min(a + b, self.keep_inputs) for a, b in pairs)
         lens = tuple(a + b for a, b in zip(self.lens, added, strict=True))

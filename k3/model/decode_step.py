@@ -3,7 +3,6 @@
 A plan holds where the weights are; it is made anew when one of them has moved.
 """
 
-import ctypes
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -42,9 +41,10 @@ class Plan:
             return
         pages.enlarge(self.watched.weights)
         self.dtype = model.dtype
+        self.trunk = product.trunk(self.dtype, self.dtype)
         self.addresses = Addresses(text, model.config.text)
         kinds = [bool(layer.is_mla) for layer in self.addresses.layers]
-        self.places = Places(self.addresses.sizes, kinds, model.dtype)
+        self.places = Places(self.addresses.sizes, kinds, model.dtype, MAX_BATCH)
 
     def run(
         self, ids: Tensor, state: DecodeState, taps: Taps | None, known: bool
@@ -56,23 +56,28 @@ class Plan:
         """
         lens, (batch, tokens) = state.lens, ids.shape
         places, vocab = self.places, self.addresses.sizes.vocab
-        run, left = places.run, places.room(batch)
-        if not (known and places.stay(state, tokens)):
+        stays = known and places.stay(state, tokens)
+        left = None if stays and places.alone() else places.room(batch)
+        if not stays:
+            assert left is not None, "only a run over what is known writes over it"
             places.enter(state.take(), tokens, left)
-        run.batch, run.tokens, run.threads = batch, tokens, torch.get_num_threads()
         logits = torch.empty(batch, tokens, vocab, dtype=torch.float32)
-        ids = ids.to(torch.int64).contiguous()
-        before = (ctypes.c_int64 * batch)(*lens)
+        run, ids = places.run, ids.to(torch.int64).contiguous()
+        run.batch, run.tokens, run.threads = batch, tokens, torch.get_num_threads()
+        places.lens[:batch] = lens
         run.ids, run.logits = ids.data_ptr(), logits.data_ptr()
-        run.lens = ctypes.addressof(before)
         run.sums = run.index = run.weights = None
         if taps is not None:
             self._tap(taps)
-        decode.step(self.addresses.model, run, product.trunk(self.dtype, self.dtype))
+        decode.step(self.addresses.model, run, self.trunk)
         if run.refused:
             requests.token_ids(ids, vocab, ids.device)
         state.spent = True
-        places.settle(state.caches, tuple(n + tokens for n in lens), left)
+        after = tuple(n + tokens for n in lens)
+        if left is None:
+            places.advance(state.caches, after)
+        else:
+            places.settle(state.caches, after, left)
         return logits
 
     def _tap(self, taps: Taps) -> None:

@@ -11,7 +11,7 @@ import k3
 from k3 import errors
 from k3.kernels import choose
 from k3.kernels.native import decode, library, marks
-from k3.model.cache import MLACache
+from k3.model.cache import KDACache, MLACache
 from k3.model.decode_places import Places
 
 pytestmark = pytest.mark.skipif(
@@ -107,6 +107,54 @@ def test_a_state_that_was_changed_is_looked_at(net, entered, change):
     got, _ = steps(net, "native", state, ids(2, 1, seed=4))
     assert len(entered) == 1
     assert gap(got, steps(net, "torch", plain, ids(2, 1, seed=4))[0]) < 1e-5
+
+
+def memories(state):
+    return [c.state for c in state.caches if isinstance(c, KDACache)]
+
+
+def test_memories_that_nobody_else_holds_are_written_over(net):
+    more = ids(2, 6, seed=3)
+    _, state = steps(net, "native", start(net, ids(2, 5)), more[:, :3])
+    before = [x.data_ptr() for x in memories(state)]
+    got, state = steps(net, "native", state, more[:, 3:])
+    assert [x.data_ptr() for x in memories(state)] == before
+    want, expected = steps(net, "torch", start(net, ids(2, 5)), more)
+    assert gap(got, want[:, 3:]) < 1e-5
+    assert state_gap(state, expected) < 1e-5
+
+
+@pytest.mark.parametrize("holder", ["fork", "tensor", "view", "numpy"])
+def test_memories_that_somebody_holds_are_not_written_over(net, holder):
+    _, state = steps(net, "native", start(net, ids(2, 5)), ids(2, 3, seed=3))
+    cache = next(c for c in state.caches if isinstance(c, KDACache))
+    kept = {
+        "fork": state.fork,
+        "tensor": lambda: (cache.state, cache.window),
+        "view": lambda: (cache.state[1:], cache.window[:, 1:]),
+        "numpy": lambda: (cache.state.numpy(), cache.window.numpy()),
+    }[holder]()
+    before = copy.deepcopy(kept)
+    steps(net, "native", state, ids(2, 2, seed=4))
+    if holder == "fork":
+        assert state_gap(kept, before) == 0
+    else:
+        pairs = zip(kept, before, strict=True)
+        assert all(bool((a == b).all()) for a, b in pairs)
+
+
+def test_a_step_that_is_refused_leaves_memories_that_are_held_elsewhere(net):
+    more = ids(1, 3, seed=4)
+    _, state = steps(net, "native", start(net, ids(1, 5)), ids(1, 3, seed=3))
+    fork = state.fork()
+    with choose.use("native"), pytest.raises(errors.RequestError):
+        net.step(torch.tensor([[10**6]]), state)
+    del fork
+    got, _ = steps(net, "native", state, more)
+    want, _ = steps(
+        net, "torch", start(net, ids(1, 5)), torch.cat([ids(1, 3, seed=3), more], 1)
+    )
+    assert gap(got, want[:, 3:]) < 1e-5
 
 
 def test_after_kept_inputs_nothing_is_written_to_them(net):

@@ -40,7 +40,8 @@ struct Layer {
 };
 
 // What a layer carries for B sequences: KDA's memory [B H V K] and window [B past C],
-// read from `in` and written to `out`, which the next step reads; or latent rows,
+// read from `in` and written to `out`, which may be the same and which the next step
+// reads; or latent rows,
 // sequence b at rows + b * stride.
 struct Carried {
     const float* state_in;

@@ -31,8 +31,8 @@ constexpr int64_t STREAMED_BYTES = 1 << 19;
 // Floats from what is read to what is asked for: the processor foresees no next page.
 constexpr int64_t AHEAD = 1536;
 
-// The memory S [V K] of a head after one token, in `next`; v, out [V]. Streamed rows
-// are whole cache lines.
+// The memory S [V K] of a head after one token, in `next`, which may be S; v, out [V].
+// Streamed rows are whole cache lines; those that S has brought near are not streamed.
 void update(const kda::Few& x, const float* v, const float* S, float* next, int64_t K,
             int64_t V, float* out, bool streams = false) {
     int64_t r = 0;
@@ -44,7 +44,7 @@ void update(const kda::Few& x, const float* v, const float* S, float* next, int6
         }
     };
     const bool whole = K % 16 == 0 && reinterpret_cast<uintptr_t>(next) % 64 == 0;
-    if (streams && whole) rows(Streamed{});
+    if (streams && whole && S != next) rows(Streamed{});
     else rows(kda::Stored{});
     for (; r < V; ++r)
         kda::one_token<1>(x, S + r * K, next + r * K, K, v + r, out + r, nullptr);
@@ -128,7 +128,7 @@ struct Token {
                pass.sequence(b) * pass.z.past * channels();
     }
 
-    // Leaves the last inputs of a sequence.
+    // Leaves the last inputs of a sequence, which may be where those before them lie.
     void move_window(int64_t sequence) const {
         using Value = typename T::value;
         const int64_t past = pass.z.past, C = channels(), tokens = pass.run.tokens;
@@ -245,13 +245,13 @@ void kda_layer(Pass& pass, const Layer& layer, const Carried& carried, const flo
     auto* mine = s.take<float>(pass.run.batch * H * own);
     // Behind a row of q, k or g there are zeros up to a whole vector.
     std::memset(mine, 0, pass.run.batch * H * own * sizeof(float));
-    for (int64_t b = 0; b < pass.run.batch; ++b) token.move_window(b);
     parallel(pass.run.threads, pass.run.batch * H, [&](int64_t i) {
         for (int64_t t = 0; t < tokens; ++t)
             token.run_head(i / H * tokens + t, i % H, mine + i * own);
         // Streamed rows reach other threads in order only behind a fence.
         if (pass.run.threads > 1) std::atomic_thread_fence(std::memory_order_seq_cst);
     });
+    for (int64_t b = 0; b < pass.run.batch; ++b) token.move_window(b);
     T::round_row(token.out, B * values);
     auto* out = packed_rows<T>(s, token.out, values, B, values);
     Job last = dense<T>(layer.o, D, values, out, B, y, D);
