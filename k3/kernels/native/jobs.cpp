@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "mx.h"
+#include "mx_rows.h"
 #include "pool.h"
 
 namespace k3 {
@@ -41,8 +41,9 @@ Pieces cut(const Job& job, int64_t threads) {
     return {rows, batch, across, (job.rows + rows - 1) / rows * across};
 }
 
+// `after` is the matrix that comes next.
 template <class T>
-void run_piece(const Job& job, const Pieces& pieces, int64_t i) {
+void run_piece(const Job& job, const Pieces& pieces, int64_t i, const Matrix& after) {
     using V = typename T::value;
     const int64_t begin = i / pieces.across * pieces.rows;
     const int64_t first = i % pieces.across * pieces.batch;
@@ -53,10 +54,14 @@ void run_piece(const Job& job, const Pieces& pieces, int64_t i) {
     float* y = job.y + first * job.ldy;
     if (job.matrix.scale) {
         using Trunk = typename T::trunk;
-        auto* run = job.decodes && job.cols <= MX_COLUMNS ? mx_decoded<Trunk>
-                                                          : mx_product<Trunk>;
-        run(static_cast<const uint8_t*>(job.matrix.data), job.matrix.scale, begin, end,
-            job.cols, x, batch, y, job.ldy);
+        auto* w = static_cast<const uint8_t*>(job.matrix.data);
+        if (job.decodes && job.cols <= MX_COLUMNS)
+            mx_decoded<Trunk>(w, job.matrix.scale, begin, end, job.cols, x, batch, y,
+                              job.ldy);
+        else
+            mx_product<Trunk>({w, job.matrix.scale}, begin, end, job.cols, x, batch, y,
+                              job.ldy,
+                              {static_cast<const uint8_t*>(after.data), after.scale});
     } else
         product<T>(static_cast<const typename T::weight*>(job.matrix.data), begin, end,
                    job.cols, x, batch, y, job.ldy);
@@ -72,7 +77,9 @@ void run_jobs(const Job* jobs, int64_t count, int64_t threads) {
     if (threads <= 1) {
         for (int64_t j = 0; j < count; ++j) {
             const Pieces pieces = cut<T>(jobs[j], 1);
-            for (int64_t i = 0; i < pieces.count; ++i) run_piece<T>(jobs[j], pieces, i);
+            const Matrix& after = jobs[j + 1 < count ? j + 1 : j].matrix;
+            for (int64_t i = 0; i < pieces.count; ++i)
+                run_piece<T>(jobs[j], pieces, i, after);
         }
         return;
     }
@@ -81,7 +88,8 @@ void run_jobs(const Job* jobs, int64_t count, int64_t threads) {
     parallel(threads, all, [&](int64_t i) {
         for (int64_t j = 0; j < count; ++j) {
             const Pieces pieces = cut<T>(jobs[j], threads);
-            if (i < pieces.count) return run_piece<T>(jobs[j], pieces, i);
+            if (i < pieces.count)
+                return run_piece<T>(jobs[j], pieces, i, jobs[j].matrix);
             i -= pieces.count;
         }
     });

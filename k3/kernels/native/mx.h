@@ -1,5 +1,5 @@
-// Products with MXFP4 rows, straight from the packed bytes: E2M1 codes are exact in
-// both dtypes, a group's sum meets its E8M0 scale in fp32.
+// MXFP4 rows: their order, their values and their scales. E2M1 codes are exact in both
+// dtypes, a group's sum meets its E8M0 scale in fp32.
 //
 // A block is 64 bytes: 128 values, 4 groups. Read as lanes of 32 bits, four lanes hold
 // one group, and shifting all lanes by four bits brings up the next code of each. x is
@@ -12,9 +12,6 @@ namespace k3 {
 constexpr int64_t GROUP = 32, MX_BLOCK = 128, MX_BYTES = MX_BLOCK / 2;
 // Columns up to which there is room for decoded rows.
 constexpr int64_t MX_COLUMNS = 8192;
-// Bytes from what is multiplied to what is asked for.
-constexpr int64_t MX_AHEAD = 8192;
-
 // The value 2^(e - 127) of every scale byte, 255 being NaN.
 extern const float* const E8M0;
 
@@ -93,85 +90,6 @@ K3_INLINE Sums mx_scales(const uint8_t* scale, int64_t groups) {
 #endif
 }
 
-// Blocks of R rows of W by N rows of x; a lane's sum is of one block, then of blocks.
-template <class T, int R, int N>
-K3_INLINE void mx_block(const Words* codes, const Sums* factors,
-                        const typename T::value* x, int64_t ldx, Sums (*acc)[R]) {
-    constexpr int P = MX_SHIFTS<T>, each = MX_BLOCK / P;
-    Words values[R][P];
-    for (int r = 0; r < R; ++r)
-        for (int j = 0; j < P; ++j) values[r][j] = mx_values<T>(codes[r] >> 4 * j);
-    for (int n = 0; n < N; ++n) {
-        Sums part[R] = {};
-        for (int j = 0; j < P; ++j) {
-            Words b = words(x + n * ldx + each * j);
-            if constexpr (R > 1) K3_ONCE(b);
-            for (int r = 0; r < R; ++r) part[r] = T::dot(part[r], values[r][j], b);
-        }
-        for (int r = 0; r < R; ++r) acc[n][r] += part[r] * factors[r];
-    }
-}
-
-#if defined(__AVX512F__)
-// Two blocks of two rows, whose sixteen scales are widened at once.
-template <class T, int N>
-K3_INLINE void mx_four(const uint8_t* w, int64_t ldw, const uint8_t* scale, int64_t lds,
-                       const typename T::value* x, int64_t ldx, Sums (*acc)[2]) {
-    const __m512i half = _mm512_set1_epi32(0x00400000);
-    const __m128i bytes = _mm_unpacklo_epi64(
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scale)),
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scale + lds)));
-    const __m512i e = _mm512_cvtepu8_epi32(bytes);
-    __m512i bits = _mm512_max_epu32(_mm512_slli_epi32(e, 23), half);
-    const __mmask16 nan = _mm512_cmpeq_epi32_mask(e, _mm512_set1_epi32(255));
-    bits = _mm512_mask_or_epi32(bits, nan, bits, half);
-    const __m512i spread =
-        _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-#pragma GCC unroll 2
-    for (int j = 0; j < 2; ++j) {
-        Words codes[2];
-        Sums factors[2];
-        for (int r = 0; r < 2; ++r) {
-            const uint8_t* at = w + r * ldw + MX_BYTES * j;
-            const __m512i mine =
-                _mm512_add_epi32(spread, _mm512_set1_epi32(8 * r + 4 * j));
-            __builtin_prefetch(at + MX_AHEAD, 0, 2);
-            codes[r] = words(at);
-            factors[r] = (Sums)_mm512_permutexvar_epi32(mine, bits);
-        }
-        mx_block<T, 2, N>(codes, factors, x + MX_BLOCK * j, ldx, acc);
-    }
-}
-#endif
-
-// R rows of W, one or two, by N rows of x; blocks are added in their order.
-template <class T, int R, int N>
-K3_INLINE void mx_rows(const uint8_t* w, const uint8_t* scale, int64_t cols,
-                       const typename T::value* x, Sums (*sums)[R]) {
-    Sums acc[N][R] = {};
-    const int64_t ldx = pitch<T>(mx_columns(cols)), ldw = cols / 2, lds = cols / GROUP;
-    int64_t c = 0;
-#if defined(__AVX512F__)
-    if constexpr (R == 2)
-        for (; c + 2 * MX_BLOCK <= cols; c += 2 * MX_BLOCK)
-            mx_four<T, N>(w + c / 2, ldw, scale + c / GROUP, lds, x + c, ldx, acc);
-#endif
-    for (; c < cols; c += MX_BLOCK) {
-        const bool whole = c + MX_BLOCK <= cols;
-        Words codes[R];
-        Sums factors[R];
-        for (int r = 0; r < R; ++r) {
-            const uint8_t* at = w + r * ldw + c / 2;
-            codes[r] = whole ? words(at) : words_part(at, (cols - c) / 2);
-            factors[r] = mx_scales(scale + r * lds + c / GROUP,
-                                   whole ? 4 : (cols - c) / GROUP);
-        }
-        mx_block<T, R, N>(codes, factors, x + c, ldx, acc);
-    }
-    for (int n = 0; n < N; ++n)
-        for (int r = 0; r < R; ++r) sums[n][r] = acc[n][r];
-}
-
 // The values of a row in the order of mx_arrange, zeros in the rest of the last block.
 template <class T>
 K3_INLINE void mx_decode(const uint8_t* w, const uint8_t* scale, int64_t cols,
@@ -209,44 +127,6 @@ void mx_decoded(const uint8_t* w, const uint8_t* scale, int64_t begin, int64_t e
             mx_decode<T>(w + (r + q) * cols / 2, scale + (r + q) * cols / GROUP, cols,
                          rows + q * wide);
         product<T>(rows, 0, count, wide, x, batch, y + r, ldy);
-    }
-}
-
-// y[n][r] = x[n] . W[r] for rows begin..end of an MXFP4 matrix; rows of x are padded to
-// whole blocks and arranged.
-template <class T>
-void mx_product(const uint8_t* w, const uint8_t* scale, int64_t begin, int64_t end,
-                int64_t cols, const typename T::value* x, int64_t batch, float* y,
-                int64_t ldy) {
-    const int64_t ldx = pitch<T>(mx_columns(cols)), lds = cols / GROUP;
-    for (int64_t r = begin; r < end; r += 4) {
-        const int count = static_cast<int>(end - r < 4 ? end - r : 4);
-        auto run = [&](auto some, int64_t n) {
-            constexpr int N = decltype(some)::value;
-            Sums four[N][4] = {};
-            auto rows = [&](auto height, int q) {
-                constexpr int R = decltype(height)::value;
-                Sums sums[N][R];
-                mx_rows<T, R, N>(w + (r + q) * cols / 2, scale + (r + q) * lds, cols,
-                                 x + n * ldx, sums);
-                for (int m = 0; m < N; ++m)
-                    for (int i = 0; i < R; ++i) four[m][q + i] = sums[m][i];
-            };
-            if (__builtin_expect(count == 4, 1)) {
-                for (int q = 0; q < 4; q += TALL)
-                    rows(std::integral_constant<int, TALL>{}, q);
-                for (int m = 0; m < N; ++m) total4(four[m], y + (n + m) * ldy + r);
-                return;
-            }
-            for (int q = 0; q < count; ++q) rows(std::integral_constant<int, 1>{}, q);
-            for (int m = 0; m < N; ++m) {
-                float found[4];
-                total4(four[m], found);
-                std::memcpy(y + (n + m) * ldy + r, found,
-                            static_cast<size_t>(count) * sizeof(float));
-            }
-        };
-        parts(batch, run);
     }
 }
 

@@ -27,8 +27,11 @@ def test_a_product_is_that_of_float64(poisoned, dtype, rows, columns):
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize(("rows", "columns"), [(3, 32), (37, 160), (5, 384)])
-@pytest.mark.parametrize("batch", [5, 13, 19])
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [(3, 32), (37, 160), (5, 384), (9, 96), (64, 256), (11, 288), (6, 672)],
+)
+@pytest.mark.parametrize("batch", [1, 5, 14, 19])
 def test_mxfp4_is_multiplied_as_decoded(poisoned, dtype, rows, columns, batch):
     packed, scale = mx.encode(draw(rows, columns))
     x = draw(batch, columns, dtype=dtype)
@@ -54,20 +57,37 @@ def test_every_code_and_scale_is_exact(dtype, rows, least):
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("columns", [32, 96, 256, 416])
+@pytest.mark.parametrize("byte", [0, 255])
+def test_the_least_scale_and_none_meet_their_group_alone(dtype, columns, byte):
+    """In every group of every row, a zero or NaN scale is that of no other."""
+    rows, groups = 7, columns // 32
+    packed = torch.full((rows, columns // 2), 0x22, dtype=torch.uint8)
+    x = torch.ones(2, columns, dtype=dtype)
+    for at in range(rows * groups):
+        scale = torch.full((rows, groups), 127, dtype=torch.uint8)
+        scale.view(-1)[at] = byte
+        got = product.product(x, packed, scale)
+        want = torch.full((rows,), float(columns))
+        least = columns - 32 + 32 * 2.0**-127
+        want[at // groups] = least if byte == 0 else torch.nan
+        assert torch.equal(got[1].nan_to_num(-1), want.to(dtype).nan_to_num(-1))
+        assert torch.equal(got[0].nan_to_num(-1), got[1].nan_to_num(-1))
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("batch", [2, 3, 4, 7, 16])
 def test_a_row_of_a_batch_is_the_row_alone(dtype, batch):
-    x, w = draw(batch, 100, dtype=dtype), draw(13, 100, dtype=dtype)
+    x, w = draw(batch, 416, dtype=dtype), draw(13, 416, dtype=dtype)
     # Rows of MXFP4 are decoded ahead from 17 on, and then summed otherwise.
     some = min(batch, 16)
-    packed, scale = mx.encode(draw(13, 96))
-    got, coded = product.product(x, w), product.product(x[:some, :96], packed, scale)
+    packed, scale = mx.encode(draw(13, 416))
+    got, coded = product.product(x, w), product.product(x[:some], packed, scale)
     for b in range(batch):
         alone = x[b : b + 1]
         assert torch.equal(got[b], product.product(alone, w)[0])
         if b < some:
-            assert torch.equal(
-                coded[b], product.product(alone[:, :96], packed, scale)[0]
-            )
+            assert torch.equal(coded[b], product.product(alone, packed, scale)[0])
 
 
 @pytest.mark.parametrize("batch", [1, 3, 4, 8, 13])
