@@ -3,6 +3,7 @@
 // See __AVX512BF16__ in lanes.h.
 #include <cmath>
 
+#include "absorbed.h"
 #include "decode.h"
 #include "pool.h"
 #include "rows.h"
@@ -12,54 +13,28 @@ namespace k3 {
 
 namespace {
 
-// Rows of a context that are looked at together: scores, weights and the weighted sum
-// of all heads while they lie in the first cache.
-constexpr int64_t TILE = 32;
 // Parts of a context, each a task; how it is parted depends on its length alone.
 constexpr int64_t PART_ROWS = 1024, MOST_PARTS = 64;
 
 int64_t part_rows(int64_t length) {
     int64_t rows = (length + MOST_PARTS - 1) / MOST_PARTS;
     rows = rows < PART_ROWS ? PART_ROWS : rows;
-    return (rows + TILE - 1) / TILE * TILE;
+    return (rows + TILE<Bf16> - 1) / TILE<Bf16> * TILE<Bf16>;
 }
 
-// What H heads have read of a part: the greatest score, the sum of weights and the sum
-// of weighted latents of each.
+// What H heads have read of a part: the greatest score and the sum of weights of each,
+// in two lanes, and the sum of weighted latents; whole groups of heads.
 struct Read {
-    float *most, *total, *latent;  // [H] [H] [H latent]
-    static int64_t room(int64_t H, int64_t latent) { return H * (latent + 2 + TILE); }
-    static Read at(float* p, int64_t H) { return {p, p + H, p + 2 * H}; }
-    float* scores(int64_t H, int64_t size) const { return latent + H * size; }
+    float *most, *total, *latent;  // [groups PAIR] [groups PAIR] [groups HEADS latent]
+    static int64_t room(int64_t H, int64_t latent) {
+        return eights(H) * (HEADS * latent + 2 * PAIR);
+    }
+    static Read at(float* p, int64_t H) {
+        return {p, p + eights(H) * PAIR, p + 2 * eights(H) * PAIR};
+    }
+    float greatest(int64_t h) const { return most[2 * h]; }
+    float weight(int64_t h) const { return total[2 * h] + total[2 * h + 1]; }
 };
-
-// Weights of a tile's scores for one head, relative to its greatest so far.
-void weigh(float* scores, int64_t count, float scale, int64_t size, float* most,
-           float* total, float* latent) {
-    for (int64_t i = count; i < TILE; ++i) scores[i] = -INFINITY;
-    vec top = broadcast(*most);
-    for (int64_t i = 0; i < TILE; i += W) {
-        const vec s = load(scores + i);
-        top = s > top ? s : top;
-    }
-    float now = top[0];
-    for (int i = 1; i < W; ++i) now = top[i] > now ? top[i] : now;
-    if (now > *most) {
-        const float kept = std::exp((*most - now) * scale);
-        *total *= kept;
-        over(size, [&](int64_t i, int64_t n) {
-            store_n(latent + i, load_n(latent + i, n) * kept, n);
-        });
-        *most = now;
-    }
-    vec all = {};
-    for (int64_t i = 0; i < TILE; i += W) {
-        const vec e = exp((load(scores + i) - now) * scale);
-        store(scores + i, e);
-        all += e;
-    }
-    *total += sum(all);
-}
 
 template <class T>
 struct Attention {
@@ -96,18 +71,23 @@ struct Attention {
         const V* rows = static_cast<const V*>(carried.rows) +
                         pass.sequence(b) * carried.stride + first * width;
         const float scale = 1.0f / std::sqrt(static_cast<float>(z.nope + z.rope));
-        float* scores = read.scores(H, z.latent);
-        for (int64_t h = 0; h < H; ++h) read.most[h] = -INFINITY, read.total[h] = 0;
-        std::memset(read.latent, 0, H * z.latent * sizeof(float));
-        for (int64_t r = 0; r < count; r += TILE) {
-            const int64_t some = count - r < TILE ? count - r : TILE;
+        using Rows = typename T::trunk;
+        const int64_t groups = eights(H), room = queries_room<Rows>(HEADS, width);
+        alignas(64) float scores[TILE<Rows> * HEADS];
+        alignas(64) V weights[TILE<Rows> * HEADS];
+        for (int64_t i = 0; i < groups * PAIR; ++i)
+            read.most[i] = -INFINITY, read.total[i] = 0;
+        std::memset(read.latent, 0, groups * HEADS * z.latent * sizeof(float));
+        for (int64_t r = 0; r < count; r += TILE<Rows>) {
+            const int64_t some = count - r < TILE<Rows> ? count - r : TILE<Rows>;
             const V* tile = rows + r * width;
-            product<typename T::trunk>(tile, 0, some, width, queries, H, scores, TILE);
-            for (int64_t h = 0; h < H; ++h)
-                weigh(scores + h * TILE, some, scale, z.latent, read.most + h,
-                      read.total + h, read.latent + h * z.latent);
-            weighted<typename T::trunk>(tile, some, width, scores, TILE, H,
-                                        read.latent, z.latent, z.latent);
+            for (int64_t g = 0; g < groups; ++g) {
+                float* mine = read.latent + g * HEADS * z.latent;
+                score<Rows>(tile, some, width, queries + g * room, scores);
+                weigh<Rows>(scores, (some + 1) / 2, scale, z.latent, weights,
+                         read.most + g * PAIR, read.total + g * PAIR, mine);
+                add_rows<Rows>(tile, some, width, weights, mine, z.latent, z.latent);
+            }
         }
     }
 
@@ -121,14 +101,14 @@ struct Attention {
         };
         float most = -INFINITY, total = 0;
         for (int64_t i = 0; i < count; ++i)
-            most = part(i).most[h] > most ? part(i).most[h] : most;
+            most = part(i).greatest(h) > most ? part(i).greatest(h) : most;
         float* mine = latent + (h * pass.B() + b) * width;
         std::memset(mine, 0, z.latent * sizeof(float));
         for (int64_t i = 0; i < count; ++i) {
             const Read read = part(i);
             const float share =
-                count == 1 ? 1 : std::exp((read.most[h] - most) * scale);
-            total += read.total[h] * share;
+                count == 1 ? 1 : std::exp((read.greatest(h) - most) * scale);
+            total += read.weight(h) * share;
             over(z.latent, [&](int64_t c, int64_t n) {
                 const vec x = load_n(read.latent + h * z.latent + c, n);
                 store_n(mine + c, load_n(mine + c, n) + x * share, n);
@@ -177,12 +157,13 @@ void attend_all(Pass& pass, Attention<T>& a) {
         const int64_t S = pass.length(b) + 1, rows = part_rows(S);
         most = (S + rows - 1) / rows > most ? (S + rows - 1) / rows : most;
     }
-    const int64_t room = Read::room(H, z.latent), each = H * pitch<T>(width);
+    const int64_t room = Read::room(H, z.latent), each = queries_room<typename T::trunk>(H, width);
     auto* parts = s.take<float>(B * most * room);
     auto* queries = s.take<V>(B * each);
-    for (int64_t b = 0; b < B; ++b)
-        pack_rows<T>(a.latent + b * width, B * width, H, width, false,
-                     queries + b * each);
+    std::memset(queries, 0, B * each * sizeof *queries);
+    for (int64_t i = 0; i < B * H; ++i)
+        place_query<typename T::trunk>(a.latent + (i % H * B + i / H) * width, i % H, width,
+                       queries + i / H * each);
     parallel(pass.run.threads, B * most, [&](int64_t i) {
         const int64_t b = i / most, S = pass.length(b) + 1, rows = part_rows(S);
         const int64_t first = i % most * rows;
@@ -206,7 +187,8 @@ void attend_all(Pass& pass, Attention<T>& a) {
 
 int64_t mla_room(const Sizes& z, int64_t rows) {
     const int64_t most = (rows + PART_ROWS - 1) / PART_ROWS;
-    return (most < MOST_PARTS ? most : MOST_PARTS) * Read::room(z.mla_heads, z.latent);
+    return (most < MOST_PARTS ? most : MOST_PARTS) * Read::room(z.mla_heads, z.latent) +
+           queries_room<Fp32>(z.mla_heads, z.latent + z.rope);
 }
 
 template <class T>
