@@ -9,8 +9,9 @@
 namespace k3 {
 
 constexpr int64_t HEADS = 8, PAIR = 2 * HEADS;
-// From the rows that are looked at to those that are asked for.
-constexpr int64_t ROWS_AHEAD_BYTES = 20480;
+// From the rows that are looked at to those that are asked for, into the second cache:
+// the first has too few misses under way to wait for memory.
+constexpr int64_t ROWS_AHEAD_BYTES = 8192;
 // Rows of a context that are looked at together: scores, weights and the weighted sum
 // of all heads while they lie in the first cache.
 template <class T>
@@ -71,7 +72,7 @@ K3_INLINE void score_rows(const typename T::value* row, int64_t stride, int64_t 
     const char* next = reinterpret_cast<const char*>(row) + ROWS_AHEAD_BYTES;
     for (; c + step <= width; c += step, next += 64) {
         Words q = words(queries + c * HEADS);
-        if constexpr (R == HEADS) __builtin_prefetch(next, 0, 3);
+        if constexpr (R == HEADS) __builtin_prefetch(next, 0, 2);
         K3_ONCE(q);
         for (int r = 0; r < R; ++r)
             acc[r] = T::dot(acc[r], eight_times(row + r * stride + c), q);

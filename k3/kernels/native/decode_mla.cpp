@@ -39,6 +39,7 @@ struct Read {
 template <class T>
 struct Attention {
     using V = typename T::value;
+    using Rows = typename T::trunk;
     Pass& pass;
     const Layer& layer;
     const Carried& carried;
@@ -64,6 +65,21 @@ struct Attention {
         }
     }
 
+    int64_t queries_each() const {
+        return queries_room<Rows>(pass.z.mla_heads, pass.z.latent + pass.z.rope);
+    }
+
+    // Absorbed queries as scores take them, those of a sequence together.
+    void place(V* queries) const {
+        const int64_t B = pass.B(), H = pass.z.mla_heads, each = queries_each();
+        const int64_t width = pass.z.latent + pass.z.rope;
+        std::memset(queries, 0, B * each * sizeof *queries);
+        for (int64_t h = 0; h < H; ++h)
+            for (int64_t b = 0; b < B; ++b)
+                place_query<Rows>(latent + (h * B + b) * width, h, width,
+                                  queries + b * each);
+    }
+
     // All heads of row b look at `count` rows of its context from `first` on, once.
     void look(int64_t b, int64_t first, int64_t count, const V* queries, Read read) {
         const Sizes& z = pass.z;
@@ -71,7 +87,6 @@ struct Attention {
         const V* rows = static_cast<const V*>(carried.rows) +
                         pass.sequence(b) * carried.stride + first * width;
         const float scale = 1.0f / std::sqrt(static_cast<float>(z.nope + z.rope));
-        using Rows = typename T::trunk;
         const int64_t groups = eights(H), room = queries_room<Rows>(HEADS, width);
         alignas(64) float scores[TILE<Rows> * HEADS];
         alignas(64) V weights[TILE<Rows> * HEADS];
@@ -85,7 +100,7 @@ struct Attention {
                 float* mine = read.latent + g * HEADS * z.latent;
                 score<Rows>(tile, some, width, queries + g * room, scores);
                 weigh<Rows>(scores, (some + 1) / 2, scale, z.latent, weights,
-                         read.most + g * PAIR, read.total + g * PAIR, mine);
+                            read.most + g * PAIR, read.total + g * PAIR, mine);
                 add_rows<Rows>(tile, some, width, weights, mine, z.latent, z.latent);
             }
         }
@@ -157,13 +172,10 @@ void attend_all(Pass& pass, Attention<T>& a) {
         const int64_t S = pass.length(b) + 1, rows = part_rows(S);
         most = (S + rows - 1) / rows > most ? (S + rows - 1) / rows : most;
     }
-    const int64_t room = Read::room(H, z.latent), each = queries_room<typename T::trunk>(H, width);
+    const int64_t room = Read::room(H, z.latent), each = a.queries_each();
     auto* parts = s.take<float>(B * most * room);
     auto* queries = s.take<V>(B * each);
-    std::memset(queries, 0, B * each * sizeof *queries);
-    for (int64_t i = 0; i < B * H; ++i)
-        place_query<typename T::trunk>(a.latent + (i % H * B + i / H) * width, i % H, width,
-                       queries + i / H * each);
+    a.place(queries);
     parallel(pass.run.threads, B * most, [&](int64_t i) {
         const int64_t b = i / most, S = pass.length(b) + 1, rows = part_rows(S);
         const int64_t first = i % most * rows;
