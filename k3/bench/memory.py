@@ -1,6 +1,8 @@
 """Resident memory of one model at work, beyond a bare import of torch.
 
-Measured in a process of its own, which has imported nothing else before.
+Measured in a process of its own, which has imported nothing else before. Some of it is
+pages of files, the code of torch above all: they are clean, all processes share them,
+and they give way to whoever needs memory. What is private is the model's alone.
 """
 
 import json
@@ -18,20 +20,26 @@ STATUS = Path("/proc/self/status")
 CHILD = """
 import sys, torch
 
-before = [x for x in open("/proc/self/status") if x.startswith("VmRSS")]
+before = open("/proc/self/status").read()
 from k3.bench import memory
 
-memory.main(1024 * int(before[0].split()[1]), sys.argv[1:])
+memory.main(before, sys.argv[1:])
 """
 STEPS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """Bytes: resident after loading and at the peak of a run; what must be held."""
+    """Bytes: resident after loading and at the peak of a run; what must be held.
+
+    Of the private part the system keeps no peak: it is the peak's less the pages of
+    files that are there in the end.
+    """
 
     loaded: int
     peak: int
+    private_loaded: int
+    private_peak: int
     weights: int
     cache: int
 
@@ -53,30 +61,39 @@ def measure(
     return Memory(**json.loads(done.stdout))
 
 
-def status(key: str) -> int:
+def status(key: str, text: str | None = None) -> int:
     """A size of this process in bytes: VmRSS now, VmHWM at its highest."""
-    lines = STATUS.read_text().splitlines()
+    lines = (text or STATUS.read_text()).splitlines()
     return next(1024 * int(x.split()[1]) for x in lines if x.startswith(key))
 
 
-def work(before: int, words: list[str]) -> Memory:
-    """What the new process does."""
+def _shared(text: str | None = None) -> int:
+    """Bytes of resident pages that belong to files."""
+    return status("RssFile", text) + status("RssShmem", text)
+
+
+def work(before: str, words: list[str]) -> Memory:
+    """What the new process does; `before` is its status after a bare import."""
+    bare, files = status("VmRSS", before), _shared(before)
     torch.set_num_threads(int(words[3]))
     model = load(Path(words[0]), dtype=getattr(torch, words[1]), experts=words[2])
-    loaded = status("VmRSS")
+    loaded, mapped = status("VmRSS") - bare, _shared() - files
     ids = torch.arange(int(words[4])).remainder(model.config.text.vocab_size)[None]
     with torch.inference_mode():
         logits, state = model(ids, state=model.init_state(1), logits="last")
         for _ in range(STEPS):
             logits, state = model.step(logits[:, -1].argmax(-1, keepdim=True), state)
+    peak = status("VmHWM") - bare
     return Memory(
-        loaded=loaded - before,
-        peak=status("VmHWM") - before,
+        loaded=loaded,
+        peak=peak,
+        private_loaded=loaded - mapped,
+        private_peak=peak - (_shared() - files),
         weights=floors.held_bytes(model),
         cache=state.nbytes,
     )
 
 
-def main(before: int, words: list[str]) -> None:
+def main(before: str, words: list[str]) -> None:
     """Print what was found as one JSON object."""
     print(json.dumps(asdict(work(before, words))))

@@ -45,8 +45,7 @@ def run(
                 times[label].append(once())
     figures = _figures(setting, times, steps, floors)
     if memory is not None:
-        figures.append(_size("memory loaded", memory.loaded, memory.weights))
-        figures.append(_size("memory at work", memory.peak, memory.floor))
+        figures += _sizes(memory)
     return Report(
         settings=_settings(model, setting, name),
         context=_context(floors),
@@ -97,6 +96,16 @@ def _rate(name: str, tokens: int, times: list[float], floor_s: float) -> Figure:
         high=tokens / min(times),
         floor=tokens / floor_s,
     )
+
+
+def _sizes(memory: Memory) -> list[Figure]:
+    """All that is resident, then what is not pages of files."""
+    return [
+        _size("memory loaded", memory.loaded, memory.weights),
+        _size("memory at work", memory.peak, memory.floor),
+        _size("private loaded", memory.private_loaded, memory.weights),
+        _size("private at work", memory.private_peak, memory.floor),
+    ]
 
 
 def _size(name: str, found: int, floor: int) -> Figure:

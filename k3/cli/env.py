@@ -38,7 +38,7 @@ def env(*, json: Json = False) -> None:
     found = running()
     print(f"{'threads':12} {found['threads']}")
     print(f"{'devices':12} {', '.join(found['devices'])}")
-    for name in ("native", "kernels", "cuda"):
+    for name in ("native", "code", "kernels", "cuda"):
         print(f"{name:12} {found[name]}")
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from k3 import errors
-from k3.kernels.native import library
+from k3.kernels.native import library, pages
 
 NAMES = ("torch", "native", "fla")
 PLAIN = (Tensor, torch.nn.Parameter)
@@ -143,9 +143,16 @@ def lines() -> dict[str, str]:
     here = library.level()
     return {
         "native": here or f"absent: {library.absent()}",
+        "code": _code() if here else "no native kernels",
         "kernels": asked() or f"automatic ({'native' if here else 'torch'} on a CPU)",
         "cuda": ", ".join(_cuda_lines()),
     }
+
+
+def _code() -> str:
+    if pages.own_code():
+        return "in a large page"
+    return "in small pages: this system gives it no large one"
 
 
 def _cuda_lines() -> Iterator[str]:

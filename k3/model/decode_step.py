@@ -39,6 +39,7 @@ class Plan:
         self.fits = self.watched.plain and text.model.num_layers <= MAX_LAYERS
         if not self.fits:
             return
+        pages.own_code()
         pages.enlarge(self.watched.weights)
         self.dtype = model.dtype
         self.trunk = product.trunk(self.dtype, self.dtype)
@@ -62,7 +63,9 @@ class Plan:
             assert left is not None, "only a run over what is known writes over it"
             places.enter(state.take(), tokens, left)
         logits = torch.empty(batch, tokens, vocab, dtype=torch.float32)
-        run, ids = places.run, ids.to(torch.int64).contiguous()
+        run = places.run
+        if not (known and ids.is_contiguous()):
+            ids = ids.to(torch.int64).contiguous()
         run.batch, run.tokens, run.threads = batch, tokens, torch.get_num_threads()
         places.lens[:batch] = lens
         run.ids, run.logits = ids.data_ptr(), logits.data_ptr()

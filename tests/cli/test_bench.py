@@ -40,6 +40,8 @@ def test_every_figure_has_its_floor(k3, checkpoint):
         "decode of 3 after 9",
         "memory loaded",
         "memory at work",
+        "private loaded",
+        "private at work",
     ]
     for row in found["figures"]:
         assert row["low"] <= row["median"] <= row["high"]

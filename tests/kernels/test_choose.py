@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from k3.errors import ConfigError
 from k3.kernels import choose
-from k3.kernels.native import library
+from k3.kernels.native import library, pages
 
 
 class Wrapped(torch.Tensor):
@@ -89,6 +89,7 @@ def test_a_level_that_is_none_is_refused(monkeypatch):
 def test_env_says_which(monkeypatch):
     found = choose.lines()
     assert found["native"] == library.level()
+    assert found["code"].startswith("in a large" if pages.own_code() else "in small")
     assert found["kernels"] == "automatic (native on a CPU)"
     monkeypatch.setattr(library, "level", lambda: None)
     monkeypatch.setattr(library, "absent", lambda: "no compiler; install g++")

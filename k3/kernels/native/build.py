@@ -27,6 +27,9 @@ FLAGS = (
     # A product and a sum become one instruction; nothing else is reordered.
     *("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"),
 )
+LAYOUT = "-Wl,-z,max-page-size=0x200000,-z,noseparate-code"
+"""Code that begins where a large page does: code.cpp moves it into one."""
+
 AVX2 = ("-mavx2", "-mfma")
 AVX512 = (*AVX2, "-mavx512f", "-mavx512bw", "-mavx512cd", "-mavx512dq", "-mavx512vl")
 X86 = {
@@ -103,7 +106,7 @@ def build() -> list[Path]:
         list(pool.map(lambda item: _compile(cxx, item), missing.items()))
         for level, path in zip(levels(), made, strict=True):
             parts = [str(obj) for obj, *_ in wanted[level]]
-            _run([cxx, "-shared", "-pthread", *parts], path)
+            _run([cxx, "-shared", "-pthread", *_layout(), *parts], path)
     for path in (*LIB.glob("*.so"), *objects.glob("*.o")):
         if path not in jobs and path not in made:
             path.unlink(missing_ok=True)
@@ -117,6 +120,11 @@ def _objects(level: str) -> Iterator[tuple[Path, Path, tuple[str, ...]]]:
         name = "avx512" if shared else level
         made = f"{source.stem}-{name}-{digest([source, *headers()])}.o"
         yield LIB / "objects" / made, source, levels()[name]
+
+
+def _layout() -> tuple[str, ...]:
+    """What a linker of Linux is told; others know no such words."""
+    return (LAYOUT,) if platform.system() == "Linux" else ()
 
 
 def _compile(cxx: str, job: tuple[Path, list]) -> None:

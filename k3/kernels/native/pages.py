@@ -1,6 +1,8 @@
-"""Large pages under weights, where the system has them."""
+"""Large pages under weights and code, where the system has them."""
 
+import ctypes
 from collections.abc import Iterable
+from functools import cache
 
 from torch import Tensor
 
@@ -20,3 +22,11 @@ def enlarge(tensors: Iterable[Tensor]) -> None:
             start = at
         stop = max(stop, at + size)
     call(start, stop)
+
+
+@cache
+def own_code() -> bool:
+    """Let the kernels' code lie in a large page of its own; returns whether it does."""
+    done = ctypes.c_int64()
+    library.function("k3_code_pages", "p")(ctypes.addressof(done))
+    return bool(done.value)
