@@ -25,6 +25,9 @@ NAMES = ("torch", "native", "fla")
 PLAIN = (Tensor, torch.nn.Parameter)
 FLOATS = (torch.float32, torch.bfloat16)
 SINGLE = (torch.float32,)
+MANY_ROWS = 4
+"""Rows from which on a product is packed; so many a PyTorch's row keeps its bits."""
+
 CUDA = {"fla": "fla-core", "triton": "triton"}
 """Modules of the extra gpu, and the packages that hold them."""
 
@@ -85,6 +88,21 @@ def traced(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
 def unseen(x: Tensor) -> bool:
     """Whether x is a plain tensor and nothing looks at what is done with it."""
     return type(x) in PLAIN and not torch.compiler.is_compiling() and not _watched()
+
+
+def packs(x: Tensor, *weights: Tensor) -> bool:
+    """Whether the native product of packed panels takes these rows: fp32, unrecorded.
+
+    PyTorch's is the faster one for few rows and at the portable level.
+    """
+    return (
+        x.numel() >= MANY_ROWS * x.shape[-1]
+        and not torch.is_autocast_enabled("cpu")
+        and not recorded(x, *weights)
+        and native(x, dtypes=SINGLE)
+        and native(*weights)
+        and library.level() != "portable"
+    )
 
 
 def ready() -> bool:

@@ -38,7 +38,7 @@ class DraftAttention(MLA):
         """
         q = self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x)))
         q = q.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [B H T dim]
-        past.append(self._keys_and_values(self._rows(x)))
+        past.append(self._keys_and_values(self._rows(self.kv_a_proj_with_mqa(x))))
         (k, v), steps = past[0], past[1:]
         scores = (q @ k.mT).masked_fill(~seen, -torch.inf)
         own = [(q * key).sum(-1, keepdim=True) for key, _ in steps]

@@ -11,7 +11,7 @@ from k3.model.cache import KDACache
 from k3.model.cache_spec import KDASpec
 from k3.model.fp32 import KeepsFloat32, at_least_float32
 from k3.model.inputs import Inputs
-from k3.model.linear import RMSNorm, linear
+from k3.model.linear import RMSNorm, linear, project
 
 
 class Conv1d(KeepsFloat32):
@@ -70,7 +70,7 @@ class KDA(KeepsFloat32):
         """
         cache = cache or self.init_cache(len(lens) if lens else x.shape[0], x)
         if self._fuses(x, cache):
-            return self.o_proj(self._fused(x, cache, lens))
+            return project(self._fused(x, cache, lens), self.o_proj)[0]
         q, new, window = self._project(x, cache, lens)
         return self._output(x, cache.read(q, new, window, lens))
 
@@ -93,7 +93,7 @@ class KDA(KeepsFloat32):
         self, x: Tensor, cache: KDACache, lens: tuple[int, ...] | None
     ) -> tuple[Tensor, Inputs, Tensor]:
         """Eq. 2 and 5: scaled queries, memory inputs, and the window after x."""
-        raw = torch.cat([self.q_proj(x), self.k_proj(x), self.v_proj(x)], -1)
+        raw = torch.cat(project(x, self.q_proj, self.k_proj, self.v_proj), -1)
         window = cache.before(raw)
         convs = (self.q_conv1d, self.k_conv1d, self.v_conv1d)
         weight = torch.cat([c.weight for c in convs])
@@ -143,14 +143,11 @@ class KDA(KeepsFloat32):
         self, x: Tensor, cache: KDACache, lens: tuple[int, ...] | None
     ) -> Float[Tensor, "B T HV"]:
         """Eq. 1-6 without the projections; leaves memory and window in the cache."""
-        given = native.Projected(
-            q=self.q_proj(x),
-            k=self.k_proj(x),
-            v=self.v_proj(x),
-            z=self.f_b_proj(self.f_a_proj(x)),
-            b=self.b_proj(x),
-            gate=self.g_proj(x),
-        )
+        narrow = self.f_a_proj, self.b_proj
+        wide = self.q_proj, self.k_proj, self.v_proj, self.g_proj
+        a, b, q, k, v, gate = project(x, *narrow, *wide)
+        (z,) = project(a, self.f_b_proj)
+        given = native.Projected(q=q, k=k, v=v, z=z, b=b, gate=gate)
         each = lens or (x.shape[1],) * x.shape[0]
         held = cache.window, cache.state
         out, cache.window, cache.state = native.run(given, self._weights(), *held, each)

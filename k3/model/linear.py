@@ -1,11 +1,14 @@
-"""The two building blocks without a concept of their own: Linear and RMSNorm."""
+"""The building blocks without a concept of their own: projections and RMSNorm."""
+
+from typing import cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from k3.kernels import choose, norm
-from k3.kernels.native import product
+from k3.kernels.native import gemm, product
 
 FEW = 16
 """Rows up to which weights are what a product waits for."""
@@ -45,6 +48,34 @@ def project_(module: nn.Module) -> None:
                     made = Projection(child.in_features, child.out_features, bias=False)
                 made.weight = child.weight
                 setattr(parent, name, made)
+
+
+def project(
+    x: Float[Tensor, "*B D"], *layers: nn.Module
+) -> tuple[Float[Tensor, "*B _"], ...]:
+    """Return what each of some projections makes of x.
+
+    Rows in fp32 go through one native call, which packs them once for all; the modules
+    run where one of them is not just its weight, or something looks at it.
+    """
+    if not all(map(_is_weight, layers)) or _has_any_global_hook():
+        return tuple(layer(x) for layer in layers)
+    weights = [cast(Tensor, layer.weight) for layer in layers]
+    alike = all(w.dtype == x.dtype for w in weights)
+    if not alike or not choose.packs(x, *weights):
+        return tuple(layer(x) for layer in layers)
+    outs = gemm.products(x.reshape(-1, x.shape[-1]), weights)
+    return tuple(out.view(*x.shape[:-1], -1) for out in outs)
+
+
+def _is_weight(layer: nn.Module) -> bool:
+    """Whether a module does nothing but multiply by its weight, unwatched."""
+    return (
+        type(layer) in (nn.Linear, Projection)
+        and layer.bias is None
+        and not (layer._forward_hooks or layer._forward_pre_hooks)
+        and "forward" not in vars(layer)
+    )
 
 
 def _unseen(x: Tensor, weight: Tensor) -> bool:

@@ -10,7 +10,7 @@ from k3.config import TextConfig
 from k3.kernels import mla, precision
 from k3.model.cache import MLACache
 from k3.model.cache_spec import MLASpec
-from k3.model.linear import RMSNorm, linear
+from k3.model.linear import RMSNorm, linear, project
 
 LORA_EPS = 1e-6
 """The two latent norms are built without an eps and take this default."""
@@ -51,9 +51,10 @@ class MLA(nn.Module):
         lens: tuple[int, ...] | None = None,
     ) -> Float[Tensor, "B T D"]:
         """Attend from x to all tokens of its sequence, and append its rows."""
-        q = self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x)))
+        a, row, gate = project(x, self.q_a_proj, self.kv_a_proj_with_mqa, self.g_proj)
+        (q,) = project(self.q_a_layernorm(a), self.q_b_proj)
         q = q.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # [B H T dim]
-        rows = self._rows(x)
+        rows = self._rows(row)
         if cache is not None:
             cache.append(rows, lens)
         if lens is not None:
@@ -65,8 +66,8 @@ class MLA(nn.Module):
         else:
             out = self._each(q, cache)
         out = out.transpose(1, 2).flatten(2)
-        out = (out * torch.sigmoid(precision.wide(self.g_proj(x)))).to(x.dtype)
-        return self.o_proj(out)
+        out = (out * torch.sigmoid(precision.wide(gate))).to(x.dtype)
+        return project(out, self.o_proj)[0]
 
     def init_cache(self, sequences: int, like: Tensor) -> MLACache:
         """Return the empty rows of so many sequences."""
@@ -77,8 +78,8 @@ class MLA(nn.Module):
         """Return what its rows are when the trunk has this dtype."""
         return MLASpec(self.latent + self.rope, trunk=dtype)
 
-    def _rows(self, x: Tensor) -> Float[Tensor, "B T row"]:
-        c = self.kv_a_proj_with_mqa(x)
+    def _rows(self, c: Float[Tensor, "B T row"]) -> Float[Tensor, "B T row"]:
+        """Return what the cache holds of these rows: the latent part is normed."""
         latent = self.kv_a_layernorm(c[..., : self.latent])
         return torch.cat([latent, c[..., self.latent :]], -1)
 
@@ -109,7 +110,7 @@ class MLA(nn.Module):
     def _keys_and_values(
         self, rows: Float[Tensor, "B S row"]
     ) -> tuple[Float[Tensor, "B H S dim"], Float[Tensor, "B H S V"]]:
-        kv = self.kv_b_proj(rows[..., : self.latent])
+        (kv,) = project(rows[..., : self.latent], self.kv_b_proj)
         kv = kv.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         shared = rows[:, None, :, self.latent :].expand(-1, self.heads, -1, -1)
         return torch.cat([kv[..., : self.nope], shared], -1), kv[..., self.nope :]

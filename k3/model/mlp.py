@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from k3.config import TextConfig
 from k3.kernels import situ
-from k3.model.linear import linear
+from k3.model.linear import linear, project
 
 
 class MLP(nn.Module):
@@ -22,5 +22,6 @@ class MLP(nn.Module):
 
     def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         """Eq. 12 between two projections and a third."""
-        gate, up = self.gate_proj(x), self.up_proj(x)
-        return self.down_proj(situ.situ(gate, up, self.beta, self.linear_beta))
+        gate, up = project(x, self.gate_proj, self.up_proj)
+        hidden = situ.situ(gate, up, self.beta, self.linear_beta)
+        return project(hidden, self.down_proj)[0]

@@ -14,6 +14,7 @@ from k3.model.decode_state import DecodeState, whole
 from k3.model.decode_step import Plans
 from k3.model.decoder import LanguageModel
 from k3.model.kda import KDA
+from k3.model.linear import project
 from k3.model.mla import MLA
 from k3.model.splice import check_grids, splice
 from k3.model.taps import Taps, in_step, record
@@ -105,7 +106,7 @@ class Model(nn.Module):
         x = self.language_model.model(x, caches, lens, taps)
         if logits == "last":
             x = self._last(x, lens)
-        out = self.language_model.lm_head(x)
+        (out,) = project(x, self.language_model.lm_head)
         out = out if out.dtype == torch.float64 else out.float()
         if state is None:
             return out

@@ -10,7 +10,7 @@ from k3.config import TextConfig
 from k3.kernels import moe
 from k3.model.experts import Experts
 from k3.model.fp32 import KeepsFloat32, at_least_float32
-from k3.model.linear import RMSNorm, linear
+from k3.model.linear import RMSNorm, linear, project
 from k3.model.mlp import MLP
 from k3.model.taps import Taps, record
 
@@ -65,9 +65,9 @@ class MoE(nn.Module):
         record(taps, f"{name}.scores", scores)
         record(taps, f"{name}.index", index)
         record(taps, f"{name}.weights", weights)
-        z = self.routed_expert_down_proj(rows)
+        (z,) = project(rows, self.routed_expert_down_proj)
         mixed = self._mix(z, index, weights).to(x.dtype)
-        routed = self.routed_expert_up_proj(self.routed_expert_norm(mixed))
+        (routed,) = project(self.routed_expert_norm(mixed), self.routed_expert_up_proj)
         return routed.view(x.shape) + self.shared_experts(x)
 
     def _mix(

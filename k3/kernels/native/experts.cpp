@@ -2,6 +2,8 @@
 // See __AVX512BF16__ in lanes.h.
 #include "experts.h"
 
+#include <algorithm>
+
 #include "api.h"
 #include "decode.h"
 #include "mx.h"
@@ -18,30 +20,6 @@ constexpr int64_t MANY = 24;
 int64_t at_once(const Experts& x, int64_t k) {
     const int64_t most = 32 * x.E / k;
     return most < 64 ? 64 : most > 1024 ? 1024 : most;
-}
-
-// Rows of one expert in use, at `first` of the assignments sorted by expert.
-struct Group {
-    int64_t expert, first, count;
-};
-
-// Sorts assignments by expert: token and weight of each, and the groups, rising.
-int64_t sort(const Experts& experts, const Chosen& chosen, Group* groups,
-             int64_t* token, float* weight, int64_t* start) {
-    const int64_t all = chosen.n * chosen.k;
-    std::memset(start, 0, (experts.E + 1) * sizeof(int64_t));
-    for (int64_t i = 0; i < all; ++i) ++start[chosen.index[i] + 1];
-    int64_t used = 0;
-    for (int64_t e = 0; e < experts.E; ++e) {
-        if (start[e + 1]) groups[used++] = {e, start[e], start[e + 1]};
-        start[e + 1] += start[e];
-    }
-    for (int64_t i = 0; i < all; ++i) {
-        int64_t at = start[chosen.index[i]]++;
-        token[at] = i / chosen.k;
-        weight[at] = chosen.weights[i];
-    }
-    return used;
 }
 
 Matrix matrix(const void* const* data, const uint8_t* const* scale, int64_t e) {
@@ -99,6 +77,24 @@ struct Grouped {
 
 }  // namespace
 
+int64_t by_expert(const Experts& experts, const Chosen& chosen, Group* groups,
+                  int64_t* token, float* weight, int64_t* start) {
+    const int64_t all = chosen.n * chosen.k;
+    std::memset(start, 0, (experts.E + 1) * sizeof(int64_t));
+    for (int64_t i = 0; i < all; ++i) ++start[chosen.index[i] + 1];
+    int64_t used = 0;
+    for (int64_t e = 0; e < experts.E; ++e) {
+        if (start[e + 1]) groups[used++] = {e, start[e], start[e + 1]};
+        start[e + 1] += start[e];
+    }
+    for (int64_t i = 0; i < all; ++i) {
+        int64_t at = start[chosen.index[i]]++;
+        token[at] = i / chosen.k;
+        weight[at] = chosen.weights[i];
+    }
+    return used;
+}
+
 template <class T>
 int64_t experts_room(const Experts& x, const Chosen& chosen) {
     const int64_t all = chosen.n * chosen.k, used = all < x.E ? all : x.E;
@@ -118,7 +114,7 @@ void run_experts(Scratch& scratch, const Experts& experts, const Chosen& chosen,
     auto* token = scratch.take<int64_t>(all);
     auto* weight = scratch.take<float>(all);
     auto* start = scratch.take<int64_t>(experts.E + 1);
-    const int64_t used = sort(experts, chosen, groups, token, weight, start);
+    const int64_t used = by_expert(experts, chosen, groups, token, weight, start);
     Grouped<T> grouped{scratch, experts, groups, used, all, threads, chosen.decodes};
     auto* rows = scratch.take<typename T::value>(grouped.place(all, L));
     const bool arranged = experts.s1 != nullptr;
@@ -152,26 +148,49 @@ template void run_experts<Stored>(Scratch&, const Experts&, const Chosen&,
 
 namespace {
 
+// Tokens `most` at a time.
+template <class F>
+void in_turn(const Chosen& chosen, int64_t most, F&& run) {
+    for (int64_t first = 0; first < chosen.n; first += most) {
+        const int64_t n = chosen.n - first < most ? chosen.n - first : most;
+        const int64_t at = first * chosen.k;
+        run(first, Chosen{n, chosen.k, chosen.index + at, chosen.weights + at,
+                          chosen.decodes});
+    }
+}
+
+template <class T>
+void many(const Experts& experts, const Chosen& chosen, const float* z, float* out,
+          int64_t threads) {
+    const bool narrow = sizeof(typename T::weight) < sizeof(float);
+    const auto form = experts.s1 ? gemm::MXFP4 : narrow ? gemm::BF16 : gemm::FP32;
+    const int64_t some = at_once(experts, chosen.k);
+    const int64_t most = std::max(some, many_at_once(experts, chosen));
+    in_turn(chosen, most, [&](int64_t first, const Chosen& part) {
+        const int64_t at = first * experts.L;
+        run_many(experts, part, form, z + at, out + at, threads);
+    });
+}
+
 template <class T>
 void combine(const Experts& experts, const Chosen& chosen, const typename T::value* z,
              float* out, int64_t threads) {
-    Scratch scratch;  // other parts of a prompt use its memory after it
     const bool decodes = chosen.n * chosen.k >= MANY * experts.E;
+    if constexpr (T::PER_LANE == 1)
+        if (decodes) return many<T>(experts, chosen, z, out, threads);
+    Scratch scratch;  // other parts of a prompt use its memory after it
     const int64_t bound = at_once(experts, chosen.k), L = experts.L;
     const int64_t most = chosen.n < bound ? chosen.n : bound;
     const Chosen largest{most, chosen.k, nullptr, nullptr};
     scratch.reserve(experts_room<T>(experts, largest) + most * L * 4 + 4096);
     auto* wide = scratch.take<float>(most * L);
-    for (int64_t first = 0; first < chosen.n; first += most) {
-        const int64_t n = chosen.n - first < most ? chosen.n - first : most;
+    const Chosen all{chosen.n, chosen.k, chosen.index, chosen.weights, decodes};
+    in_turn(all, most, [&](int64_t first, const Chosen& part) {
         const auto* rows = z + first * L;
-        over(n * L,
+        over(part.n * L,
              [&](int64_t i, int64_t m) { store_n(wide + i, load_n(rows + i, m), m); });
-        run_experts<T>(scratch, experts,
-                       {n, chosen.k, chosen.index + first * chosen.k,
-                        chosen.weights + first * chosen.k, decodes},
-                       wide, out + first * L, threads);
-    }
+        run_experts<T>(scratch, experts, part, wide, out + first * L, threads);
+    });
 }
 
 }  // namespace

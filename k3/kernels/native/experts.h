@@ -1,5 +1,6 @@
 // The routed experts of a layer, and running the chosen ones over some rows.
 #pragma once
+#include "gemm.h"
 #include "jobs.h"
 
 namespace k3 {
@@ -21,6 +22,16 @@ struct Chosen {
     bool decodes = false;  // as in Job
 };
 
+// Rows of one expert in use, at `first` of the assignments sorted by expert.
+struct Group {
+    int64_t expert, first, count;
+};
+
+// Sorts assignments by expert: token and weight of each, and the groups, rising.
+// Returns how many experts are in use; `start` is for E + 1 numbers.
+int64_t by_expert(const Experts& experts, const Chosen& chosen, Group* groups,
+                  int64_t* token, float* weight, int64_t* start);
+
 // out [n L] = sum over chosen experts of weight * w2 SiTU(w1 z, w3 z), in rising order
 // of expert.
 template <class T>
@@ -30,5 +41,12 @@ void run_experts(Scratch& scratch, const Experts& experts, const Chosen& chosen,
 // Bytes of scratch that run_experts takes.
 template <class T>
 int64_t experts_room(const Experts& experts, const Chosen& chosen);
+
+// run_experts in fp32 where each expert has many rows; dense matrices are in `form`.
+void run_many(const Experts& experts, const Chosen& chosen, gemm::Form form,
+              const float* z, float* out, int64_t threads);
+
+// Tokens up to which the memory of run_many is small.
+int64_t many_at_once(const Experts& experts, const Chosen& chosen);
 
 }  // namespace k3

@@ -87,6 +87,26 @@ def test_more_rows_than_are_run_at_once():
     assert gap(got, twin(z, index, weights, dense)) < 2e-6
 
 
+@pytest.mark.parametrize("form", ["dense", "packed"])
+def test_many_rows_have_the_same_bits_for_any_number_of_threads(poisoned, form):
+    """One expert has more rows than a task takes."""
+    dense = stacks(64, 96, torch.float32)
+    z, (index, weights) = draw(300, 64), routing(300)
+    index[:, 0] = 4
+    index[:, 1:] = torch.where(index[:, 1:] == 4, 5, index[:, 1:])
+    held = packed(dense)[0] if form == "packed" else dense
+    decoded = packed(dense)[1] if form == "packed" else dense
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append(native.combine(z, index, weights, held, CAPS))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(found[0], other) for other in found)
+    assert gap(found[0], twin(z, index, weights, decoded)) < 2e-6
+
+
 def test_no_rows():
     dense = stacks(8, 4, torch.float32)
     assert native.combine(
