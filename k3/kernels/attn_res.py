@@ -31,7 +31,8 @@ def mix(
     Matches: spec.attn_res.retrieve.
     """
     if _native(blocks, scale, prefix, query):
-        return native.mix(blocks, scale, prefix, query, eps)
+        record = choose.recorded(blocks, scale, query, *_some(prefix))
+        return native.mix(blocks, scale, prefix, query, eps, record=record)
     if _triton(blocks, scale, prefix, query):
         from k3.kernels.triton import attn_res as triton
 
@@ -49,9 +50,9 @@ def mix(
 def _native(
     blocks: Tensor, scale: Tensor, prefix: Tensor | None, query: Tensor
 ) -> bool:
-    tensors = [blocks, scale, query] + ([] if prefix is None else [prefix])
+    tensors = blocks, scale, query, *_some(prefix)
     return (
-        choose.native(*tensors)
+        choose.operation(*tensors)
         and all(x.dtype == torch.float32 for x in tensors)
         and 0 < blocks.shape[-2] <= native.MAX_BLOCKS
     )
@@ -60,9 +61,13 @@ def _native(
 def _triton(
     blocks: Tensor, scale: Tensor, prefix: Tensor | None, query: Tensor
 ) -> bool:
-    tensors = [blocks, scale, query] + ([] if prefix is None else [prefix])
+    tensors = blocks, scale, query, *_some(prefix)
     fits = blocks.shape[-2] > 0 and blocks.shape[-1] <= MAX_TRITON_WIDTH
     return fits and choose.triton(*tensors, dtypes=choose.SINGLE)
+
+
+def _some(prefix: Tensor | None) -> tuple[Tensor, ...]:
+    return () if prefix is None else (prefix,)
 
 
 def fold_query(

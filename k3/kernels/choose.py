@@ -67,7 +67,7 @@ def native(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
     """Whether the native form takes these: plain tensors on the CPU, and no mode.
 
     A caller whose kernel has no backward pass also asks `recorded`. Never while
-    torch.compile traces: see `traced`.
+    torch.compile traces: see `operation`.
     """
     if _compiles():
         return False
@@ -76,12 +76,13 @@ def native(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
     return all(type(x) in PLAIN and x.is_cpu and x.dtype in dtypes for x in tensors)
 
 
-def traced(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
-    """Whether torch.compile is tracing and should see the native operator."""
-    return (
-        torch.compiler.is_compiling()
-        and ready()
-        and all(x.device.type == "cpu" and x.dtype in dtypes for x in tensors)
+def operation(*tensors: Tensor, dtypes: tuple[torch.dtype, ...] = FLOATS) -> bool:
+    """Whether a native form takes these that is one operation, traced or not."""
+    if not torch.compiler.is_compiling():
+        return native(*tensors, dtypes=dtypes)
+    return ready() and all(
+        type(x) in PLAIN and x.device.type == "cpu" and x.dtype in dtypes
+        for x in tensors
     )
 
 

@@ -44,7 +44,7 @@ def _natively(
 ) -> tuple[Tensor, Tensor] | None:
     """The same by the kernel of conv.cpp, where it takes these."""
     given = x, weight, window
-    if not choose.native(*given) or weight.dtype != torch.float32:
+    if not choose.operation(*given) or weight.dtype != torch.float32:
         return None
     each = (x.shape[1],) * x.shape[0] if lens is None else tuple(lens)
     carried, record = window.to(x.dtype), choose.recorded(*given)

@@ -139,14 +139,11 @@ def _natively(
     given: tuple[Tensor, ...], lens: tuple[int, ...]
 ) -> tuple[Tensor, Tensor] | None:
     """The same by the kernel of kda.cpp, where it takes q, k, v, g, beta, state."""
-    if choose.native(*given, dtypes=choose.SINGLE):
-        *tokens, state = given
-        record = choose.recorded(*given)
-        return native.chunk(*tokens, state=state, lens=lens, record=record)
-    if choose.traced(*given, dtypes=choose.SINGLE):
-        out, final, _ = native.operator(list(given), list(lens))
-        return out, final
-    return None
+    if not choose.operation(*given, dtypes=choose.SINGLE):
+        return None
+    *tokens, state = given
+    record = choose.recorded(*given)
+    return native.chunk(*tokens, state=state, lens=lens, record=record)
 
 
 def _elsewhere(

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from k3.kernels import precision
+from k3.kernels import precision, segments
 
 WORKSPACE_TOKENS = 8192
 """Context rows that one pass of attention looks at; passes are merged after it."""
@@ -152,7 +152,7 @@ def absorbed(
     the last of them. Every head reads the same rows, so a token costs `row` scalars.
     Matches: spec.mla.absorbed (fp32 1e-5 relative).
     """
-    if table is None and len(set(lens)) == 1:
+    if table is None and segments.level(lens):
         return _over_rows(q, rows[:, : lens[0]], latent_dim, scale)
     outs = []
     for b, n in enumerate(lens):

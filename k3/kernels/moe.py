@@ -24,6 +24,9 @@ def scores(
 
 def top_k(values: Float[Tensor, "T E"], k: int) -> Int[Tensor, "T k"]:
     """Indices of the k largest of each row, largest first, ties to the lower index."""
+    if torch.compiler.is_compiling():
+        # What is traced cannot depend on a value.
+        return torch.sort(values, stable=True, dim=-1, descending=True).indices[:, :k]
     more = min(k + 1, values.shape[-1])
     best, index = torch.topk(values, more, -1)
     # torch.topk leaves the order of ties open: only then pay for a stable sort.

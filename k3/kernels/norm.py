@@ -18,7 +18,7 @@ def rms_norm(
     as in the released model; the result has the wider dtype of the two.
     Matches: spec.norm.rms_norm.
     """
-    fits = choose.native(x, weight) and weight.dtype == torch.float32
+    fits = choose.operation(x, weight) and weight.dtype == torch.float32
     if fits and not choose.recorded(x, weight):
         return native.rms_norm(x, weight, eps)
     if x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64):

@@ -17,8 +17,9 @@ def situ(
     bounded by beta * linear (Eq. 19).
     Matches: spec.situ.situ.
     """
-    if choose.native(gate, up) and gate.dtype == up.dtype:
-        return native.situ(gate, up, beta, linear)
+    if choose.operation(gate, up) and gate.dtype == up.dtype:
+        record = choose.recorded(gate, up)
+        return native.situ(gate, up, beta, linear, record=record)
     if choose.triton(gate, up) and gate.dtype == up.dtype:
         from k3.kernels.triton import situ as triton
 

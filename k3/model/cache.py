@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from k3.kernels import segments
 from k3.model import inputs
 from k3.model.inputs import Base, Inputs
 
@@ -203,9 +204,9 @@ class MLACache:
         if recorded or self.rows.requires_grad:
             self.rows = self.rows.clone()
         if self.table is None:
-            self._reserve(max(after, default=0))
+            self._reserve(max((0, *after)))
         new = new.to(self.rows.dtype)
-        if lens is None and self.table is None and len(set(self.lens)) == 1:
+        if lens is None and self.table is None and segments.level(self.lens):
             self.rows[:, self.lens[0] : after[0]] = new
         else:
             pieces = new[0].split(list(lens)) if lens else new.unbind(0)

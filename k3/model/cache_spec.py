@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from k3 import errors
+from k3.kernels import segments
 from k3.model.cache import KDACache, MLACache
 
 Sizes = tuple[int, ...]
@@ -108,13 +109,14 @@ def _wrong(
 def _wrong_rows(
     cache: MLACache, spec: MLASpec, device: torch.device, lens: tuple[int, ...]
 ) -> Iterator[str]:
-    if cache.lens != lens:
+    if not segments.same(cache.lens, lens):
         yield f"rows of {lens} tokens: got {cache.lens}"
     shape = tuple(cache.rows.shape)
     if cache.table is None:
         fits = shape[:1] == (len(lens),) and len(shape) == 3
-        if not fits or shape[1] < max(lens, default=0) or shape[2] != spec.width:
-            wanted = (len(lens), max(lens, default=0), spec.width)
+        longest = max((0, *lens))
+        if not fits or shape[1] < longest or shape[2] != spec.width:
+            wanted = (len(lens), longest, spec.width)
             yield f"rows of sizes {wanted}: got {shape}"
     elif shape[2:] != (spec.width,) or cache.table.shape[:1] != (len(lens),):
         yield f"pages of rows of {spec.width} for {len(lens)} sequences: got {shape}"
@@ -129,7 +131,7 @@ def _wrong_memory(
 ) -> Iterator[str]:
     lens, keep, kept = at
     named = cache.tensors()
-    most = max(kept, default=0)
+    most = max((0, *kept))
     wanted = spec.wanted(len(lens), most)
     if cache.keep != keep:
         yield f"keep_inputs {keep}: got {cache.keep}"

@@ -88,10 +88,12 @@ class DecodeState:
     def take(self) -> list[Cache]:
         """Hand the caches to a pass that changes them; this handle is spent.
 
-        Should the pass fail half-way, nobody can go on from what it left.
+        Should the pass fail half-way, nobody can go on from what it left. A compiled
+        pass runs in the mode that made the state: a graph cannot ask for it.
         """
         self.spent = True
-        if not torch.is_inference_mode_enabled():
+        compiling = torch.compiler.is_compiling()
+        if not compiling and not torch.is_inference_mode_enabled():
             for cache in self.caches:
                 cache.settle()
         return self.caches

@@ -91,7 +91,7 @@ class Experts(nn.Module):
 
             caps = self.beta, self.linear_beta
             return triton.combine(z, index, weights, stacks, caps)
-        if not choose.native(z, weights, *dense) or z.dtype != self.dtype:
+        if not choose.operation(z, weights, *dense) or z.dtype != self.dtype:
             return None
         bytes_ = [stacks[name][0] for name in stacks if self.packed]
         if any(not x.is_cpu or not x.is_contiguous() for x in bytes_):

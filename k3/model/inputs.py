@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from k3.kernels import choose, kda
+from k3.kernels import choose, kda, segments
 from k3.kernels.native import replay as native
 
 
@@ -121,8 +121,8 @@ def window_after(
 ) -> Float[Tensor, "S past C"]:
     """Return the convolution window after the first counts[b] tokens of row b."""
     rows, past = torch.cat([window, raw.to(window.dtype)], 1), window.shape[1]
-    if len(set(counts)) <= 1:
-        end = past + max(counts, default=0)
+    if not counts or segments.level(tuple(counts)):
+        end = past + max((0, *counts))
         return rows[:, end - past : end]
     at = torch.tensor(counts, device=raw.device)[:, None]
     at = at + torch.arange(past, device=raw.device)

@@ -121,9 +121,9 @@ class KDA(KeepsFloat32):
             return False
         weights = (*self._weights().tensors(), cache.state)
         return (
-            choose.native(x, cache.window)
+            choose.operation(x, cache.window)
             and x.dtype == cache.window.dtype == self.q_proj.weight.dtype
-            and choose.native(*weights, dtypes=choose.SINGLE)
+            and choose.operation(*weights, dtypes=choose.SINGLE)
             and not choose.recorded(x, cache.window, *self.parameters(), cache.state)
         )
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from k3.config import TextConfig
-from k3.kernels import mla, precision
+from k3.kernels import mla, precision, segments
 from k3.model.cache import MLACache
 from k3.model.cache_spec import MLASpec
 from k3.model.linear import RMSNorm, linear, project
@@ -59,7 +59,7 @@ class MLA(nn.Module):
             cache.append(rows, lens)
         if lens is not None:
             out = self._packed(q, rows, cache, lens)
-        elif cache is None or cache.lens == (x.shape[1],) * x.shape[0]:
+        elif cache is None or segments.same(cache.lens, (x.shape[1],) * x.shape[0]):
             out = self._expanded(q, rows)
         elif self._absorbing_is_cheaper(x.shape[1]):
             out = self._absorbed(q, cache)

@@ -31,14 +31,33 @@ def token_ids(ids: Tensor, rows: int, device: torch.device) -> Tensor:
         raise errors.ShapeError(
             f"ids must be where the model is, on {device}: got {ids.device}; move them"
         )
+    if torch.compiler.is_compiling():
+        return _in_range(ids, rows)
     if ids.numel() and not ids.is_meta:
-        low, high = _range(ids)
-        if low < 0 or high >= rows:
-            raise errors.RequestError(
-                f"token ids must be in 0 .. {rows - 1}: got {low} .. {high}; use this "
-                "checkpoint's own tokenizer"
-            )
+        _check_range(ids, rows)
     return ids
+
+
+@torch.library.custom_op("k3::token_ids", mutates_args=())
+def _in_range(ids: Tensor, rows: int) -> Tensor:
+    """A copy of ids, whose values are looked at when the compiled graph runs."""
+    if ids.numel():
+        _check_range(ids, rows)
+    return ids.clone()
+
+
+@_in_range.register_fake
+def _(ids: Tensor, rows: int) -> Tensor:
+    return torch.empty_like(ids)
+
+
+def _check_range(ids: Tensor, rows: int) -> None:
+    low, high = _range(ids)
+    if low < 0 or high >= rows:
+        raise errors.RequestError(
+            f"token ids must be in 0 .. {rows - 1}: got {low} .. {high}; use this "
+            "checkpoint's own tokenizer"
+        )
 
 
 def _range(ids: Tensor) -> tuple[int, int]:

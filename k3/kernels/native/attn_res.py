@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from k3.kernels.native import library
+from k3.kernels.native.operation import Floats, Ints, Operation
 
 MAX_BLOCKS = 255
 ROWS = 16
@@ -14,24 +14,28 @@ ROWS = 16
 
 
 def mix(
-    blocks: Tensor, scale: Tensor, prefix: Tensor | None, query: Tensor, eps: float
+    blocks: Tensor,
+    scale: Tensor,
+    prefix: Tensor | None,
+    query: Tensor,
+    eps: float,
+    *,
+    record: bool = True,
 ) -> Tensor:
-    """Return kernels.attn_res.mix of fp32 sources."""
-    if prefix is not None:
-        prefix = prefix.contiguous()
-    return _Mix.apply(
-        blocks.contiguous(), scale.contiguous(), prefix, query.contiguous(), eps
-    )
+    """Return kernels.attn_res.mix of fp32 sources; `record`: autograd can follow."""
+    sources = [blocks, scale, query] + ([] if prefix is None else [prefix])
+    given = [x.contiguous() for x in sources]
+    return OPERATION(given, (), (eps,), record=record)[0]
 
 
-def _arguments(
-    blocks: Tensor, scale: Tensor, prefix: Tensor | None, query: Tensor, eps: float
-) -> tuple[Any, ...]:
+def _arguments(given: list[Tensor], eps: float) -> tuple[Any, ...]:
+    """Blocks, scale, prefix or nothing, query, eps and the sizes; all contiguous."""
+    blocks, scale, query, *prefix = given
     S, D = blocks.shape[-2:]
     return (
         blocks.data_ptr(),
         scale.data_ptr(),
-        None if prefix is None else prefix.data_ptr(),
+        prefix[0].data_ptr() if prefix else None,
         query.data_ptr(),
         eps,
         scale.numel() // S,
@@ -40,37 +44,39 @@ def _arguments(
     )
 
 
-class _Mix(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, blocks: Tensor, scale: Tensor, prefix: Tensor | None, *rest: Any
-    ) -> Tensor:
-        query, eps = rest
-        ctx.save_for_backward(blocks, scale, prefix, query)
-        ctx.eps = eps
-        out = blocks.new_empty(*blocks.shape[:-2], blocks.shape[-1])
-        library.function("k3_attn_res_mix", "ppppfiiipi")(
-            *_arguments(blocks, scale, prefix, query, eps),
-            out.data_ptr(),
-            torch.get_num_threads(),
-        )
-        return out
+def _forward(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    given = [x.contiguous() for x in given]
+    out = _like(given, ints, floats)
+    library.function("k3_attn_res_mix", "ppppfiiipi")(
+        *_arguments(given, floats[0]), out[0].data_ptr(), torch.get_num_threads()
+    )
+    return out
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        blocks, scale, prefix, query = ctx.saved_tensors
-        dblocks, dscale = torch.empty_like(blocks), torch.empty_like(scale)
-        dprefix = None if prefix is None else torch.empty_like(prefix)
-        n = scale.numel() // scale.shape[-1]
-        parts = query.new_empty(-(-n // ROWS), len(query))
-        library.function("k3_attn_res_backward", "ppppfiiipppppi")(
-            *_arguments(blocks, scale, prefix, query, ctx.eps),
-            dy.contiguous().data_ptr(),
-            dblocks.data_ptr(),
-            dscale.data_ptr(),
-            None if dprefix is None else dprefix.data_ptr(),
-            parts.data_ptr(),
-            torch.get_num_threads(),
-        )
-        return dblocks, dscale, dprefix, parts.sum(0), None
+
+def _backward(
+    saved: list[Tensor], grads: list[Tensor], ints: Ints, floats: Floats
+) -> list[Tensor]:
+    saved = [x.contiguous() for x in saved]
+    dy, scale, query = grads[0].contiguous(), *saved[1:3]
+    dblocks, dscale, _, *dprefix = made = [torch.empty_like(x) for x in saved]
+    n = scale.numel() // scale.shape[-1]
+    parts = query.new_empty(-(-n // ROWS), len(query))
+    library.function("k3_attn_res_backward", "ppppfiiipppppi")(
+        *_arguments(saved, floats[0]),
+        dy.data_ptr(),
+        dblocks.data_ptr(),
+        dscale.data_ptr(),
+        dprefix[0].data_ptr() if dprefix else None,
+        parts.data_ptr(),
+        torch.get_num_threads(),
+    )
+    made[2] = parts.sum(0)
+    return made
+
+
+def _like(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    blocks = given[0]
+    return [blocks.new_empty(*blocks.shape[:-2], blocks.shape[-1])]
+
+
+OPERATION = Operation("attn_res_mix", _forward, _like, back=_backward)

@@ -1,16 +1,15 @@
 """The short convolution natively, with its gradient: one pass over memory."""
 
 from struct import Struct
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from k3 import errors
 from k3.kernels.native import library
 from k3.kernels.native.kda import lengths
+from k3.kernels.native.operation import Floats, Ints, Operation, blank
 
 CALL = Struct("15q")
 """The fields of `ConvCall` in conv.cpp, in their order."""
@@ -28,40 +27,36 @@ def short_conv(
 
     `lens` are those of the S sequences; with `record`, autograd can follow.
     """
-    check(x, weight, window, lens)
-    taps = weight[:, 0].T
-    if record:
-        return _Conv.apply(x, taps, window, lens)
-    return run(x.contiguous(), taps.contiguous(), window.contiguous(), lens)
+    given = [x.contiguous(), weight[:, 0].T.contiguous(), window.contiguous()]
+    y, after = OPERATION(given, lens, (), record=record)
+    return y, after
 
 
-def run(
-    x: Tensor, taps: Tensor, window: Tensor, lens: tuple[int, ...]
-) -> tuple[Tensor, Tensor]:
-    """(result, window after) of contiguous tensors; taps [width C]."""
+def _forward(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    x, taps, window = (part.contiguous() for part in given)
+    check(x, taps, window, tuple(ints))
     out = torch.empty_like(x), torch.empty_like(window)
-    _call((x, taps, window), out, lens)
-    return out
+    _call((x, taps, window), out, tuple(ints))
+    return list(out)
 
 
-class _Conv(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor]:
-        x, taps, window = (part.contiguous() for part in given[:3])
-        ctx.save_for_backward(x, taps, window)
-        ctx.lens = given[3]
-        return run(x, taps, window, ctx.lens)
+def _backward(
+    saved: list[Tensor], grads: list[Tensor], ints: Ints, floats: Floats
+) -> list[Tensor]:
+    x, taps, window = (part.contiguous() for part in saved)
+    dy, dafter = (part.contiguous() for part in grads)
+    dx, dwindow = torch.empty_like(x), torch.empty_like(window)
+    dtaps = taps.new_empty(len(ints), *taps.shape)
+    parts = tuple(part.data_ptr() for part in (dy, dafter, dx, dwindow, dtaps))
+    _call((x, taps, window), None, tuple(ints), parts)
+    return [dx, dtaps.sum(0), dwindow]
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Tensor, dafter: Tensor) -> tuple[Tensor | None, ...]:
-        x, taps, window = ctx.saved_tensors
-        dy, dafter = dy.contiguous(), dafter.contiguous()
-        dx, dwindow = torch.empty_like(x), torch.empty_like(window)
-        dtaps = taps.new_empty(len(ctx.lens), *taps.shape)
-        parts = tuple(part.data_ptr() for part in (dy, dafter, dx, dwindow, dtaps))
-        _call((x, taps, window), None, ctx.lens, parts)
-        return dx, dtaps.sum(0), dwindow, None
+
+def _like(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    return [blank(given[0]), blank(given[2])]
+
+
+OPERATION = Operation("short_conv", _forward, _like, back=_backward)
 
 
 def _call(
@@ -84,15 +79,15 @@ def _call(
     library.function("k3_conv", "pii")(call, x.dtype == torch.bfloat16, back)
 
 
-def check(x: Tensor, weight: Tensor, window: Tensor, lens: tuple[int, ...]) -> None:
+def check(x: Tensor, taps: Tensor, window: Tensor, lens: tuple[int, ...]) -> None:
     """Refuse what would be read past its end. Raises: ShapeError."""
     B, T, C = x.shape
     S, past, channels = window.shape
-    fits = C == channels and weight.shape == (C, 1, past + 1) and S == len(lens)
+    fits = C == channels and taps.shape == (past + 1, C) and S == len(lens)
     if not fits or sum(lens) != B * T or min(lens, default=0) < 0:
         raise errors.ShapeError(
-            "the short convolution takes x [B T C], weight [C 1 width], window "
+            "the short convolution takes x [B T C], taps [width C], window "
             "[S width-1 C] and S lengths that add up to B T: got "
-            f"{[tuple(part.shape) for part in (x, weight, window)]} and lengths "
+            f"{[tuple(part.shape) for part in (x, taps, window)]} and lengths "
             f"{lens}; pass one length a sequence"
         )

@@ -8,8 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from k3.kernels.native import library
+from k3.kernels.native.operation import Floats, Ints, Operation
 
 Stack = Tensor | Sequence[Tensor]
+NAMES = ("w1", "w2", "w3", "s1", "s2", "s3")
 
 
 class _Experts(ctypes.Structure):
@@ -43,17 +45,33 @@ def combine(
     s1, s2, s3; `caps` is SiTU's beta and linear beta.
     Matches: kernels.moe.combine over model.experts.Experts.
     """
-    z, index, weights = z.contiguous(), index.contiguous(), weights.contiguous()
-    tables = {name: addresses(stack) for name, stack in stacks.items()}
+    given = [z, index, weights]
+    for name in NAMES[: len(stacks)]:
+        stack = stacks[name]
+        given += [stack] if isinstance(stack, Tensor) else stack
+    apart = () if isinstance(stacks["w1"], Tensor) else (len(stacks["w1"]),)
+    return OPERATION(given, apart, caps, record=False)[0]
+
+
+def _run(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    """The same of flat tensors; `ints` says how many make a stack, where not one."""
+    z, index, weights = (x.contiguous() for x in given[:3])
+    stacks: Sequence[Stack] = given[3:]
+    if ints:
+        each = ints[0]
+        stacks = [given[at : at + each] for at in range(3, len(given), each)]
+    tables = {
+        name: addresses(stack) for name, stack in zip(NAMES, stacks, strict=False)
+    }
     made = _Experts(
         **{name: table.data_ptr() for name, table in tables.items()},
-        E=len(stacks["w1"]),
+        E=len(stacks[0]),
         L=z.shape[1],
-        F=stacks["w1"][0].shape[0],
-        beta=caps[0],
-        linear_beta=caps[1],
+        F=stacks[0][0].shape[0],
+        beta=floats[0],
+        linear_beta=floats[1],
     )
-    out = torch.empty(z.shape, dtype=torch.float32)
+    out = _like(given, ints, floats)
     library.function("k3_experts", "ppppiipii")(
         ctypes.addressof(made),
         z.data_ptr(),
@@ -61,8 +79,15 @@ def combine(
         weights.data_ptr(),
         z.shape[0],
         index.shape[1],
-        out.data_ptr(),
+        out[0].data_ptr(),
         z.dtype == torch.bfloat16,
         torch.get_num_threads(),
     )
     return out
+
+
+def _like(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    return [given[0].new_empty(given[0].shape, dtype=torch.float32)]
+
+
+OPERATION = Operation("experts", _run, _like)

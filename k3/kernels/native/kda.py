@@ -3,14 +3,13 @@
 from array import array
 from functools import lru_cache
 from struct import Struct
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from k3 import errors
 from k3.kernels.native import library
+from k3.kernels.native.operation import Floats, Ints, Operation, blank
 
 CALL, BACK = Struct("25q"), Struct("33q")
 """The fields of `Call` in kda.h and of `Back` in kda_backward.cpp, in their order."""
@@ -28,9 +27,11 @@ def chunk(
     record: bool,
 ) -> tuple[Tensor, Tensor]:
     """Return kernels.kda.chunk of fp32 tensors; with `record`, autograd can follow."""
-    if record:
-        return Recorded.apply(q, k, v, g, beta, state, lens)
-    out, final, _ = run((q, k, v, g, beta), state, lens, kept=False)
+    if record or torch.compiler.is_compiling():
+        given = [q, k, v, g, beta, state]
+        out, final = OPERATION(given, lens, (), record=record)
+    else:
+        out, final, _ = run((q, k, v, g, beta), state, lens, kept=False)
     return out, final
 
 
@@ -41,10 +42,7 @@ def run(
     check(tokens, state, lens)
     q, k, v, g = map(rows, tokens[:4])
     state = state.contiguous()
-    out, final = (
-        torch.empty_like(v, memory_format=torch.contiguous_format),
-        torch.empty_like(state),
-    )
+    out, final = blank(v), torch.empty_like(state)
     missed = torch.empty_like(out) if kept else None
     call = CALL.pack(
         *heads(q),
@@ -70,9 +68,7 @@ def run_backward(
     beta, state, missed = saved[4:]
     state, d_final, d_out = state.contiguous(), d_final.contiguous(), rows(d_out)
     like = (q, k, v, g, beta, state)
-    grads = tuple(
-        torch.empty_like(x, memory_format=torch.contiguous_format) for x in like
-    )
+    grads = tuple(blank(x) for x in like)
     inputs = (q, k, v, g, beta, d_out)
     call = BACK.pack(
         *(number for x in inputs for number in heads(x)),
@@ -83,67 +79,25 @@ def run_backward(
     return grads
 
 
-class Recorded(torch.autograd.Function):
-    """The native chunk form with its backward pass, which has no gradient itself."""
-
-    @staticmethod
-    def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor]:
-        """Run q, k, v, g, beta, state over lens."""
-        *tokens, state, lens = args
-        out, final, missed = run(tuple(tokens), state, lens, kept=True)
-        ctx.save_for_backward(*tokens, state, missed)
-        ctx.lens = lens
-        return out, final
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_out: Tensor, d_final: Tensor) -> tuple[Any, ...]:
-        """Return the gradients of the six tensors."""
-        grads = run_backward(ctx.saved_tensors, d_out, d_final, ctx.lens)
-        return (*grads, None)
-
-
-@torch.library.custom_op("k3::kda", mutates_args=())
-def operator(given: list[Tensor], lens: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """The chunk form as torch.compile sees it: `run` of q, k, v, g, beta, state."""
+def _forward(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
     *tokens, state = given
-    out, final, missed = run(tuple(tokens), state, tuple(lens), kept=True)
+    out, final, missed = run(tuple(tokens), state, tuple(ints), kept=True)
     assert missed is not None
-    return out, final, missed
+    return [out, final, missed]
 
 
-@operator.register_fake
-def _(given: list[Tensor], lens: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+def _backward(
+    saved: list[Tensor], grads: list[Tensor], ints: Ints, floats: Floats
+) -> list[Tensor]:
+    return list(run_backward(tuple(saved), grads[0], grads[1], tuple(ints)))
+
+
+def _like(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
     v, state = given[2], given[5]
-    return torch.empty_like(v), torch.empty_like(state), torch.empty_like(v)
+    return [blank(v), blank(state), blank(v)]
 
 
-@torch.library.custom_op("k3::kda_backward", mutates_args=())
-def operator_backward(
-    saved: list[Tensor], d_out: Tensor, d_final: Tensor, lens: list[int]
-) -> list[Tensor]:
-    """The gradients as torch.compile sees them: `run_backward` as one operator."""
-    return list(run_backward(tuple(saved), d_out, d_final, tuple(lens)))
-
-
-@operator_backward.register_fake
-def _(
-    saved: list[Tensor], d_out: Tensor, d_final: Tensor, lens: list[int]
-) -> list[Tensor]:
-    return [torch.empty_like(x) for x in saved[:6]]
-
-
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[0], output[2])
-    ctx.lens = inputs[1]
-
-
-def _pull(ctx: Any, d_out: Tensor, d_final: Tensor, _: Any) -> tuple[Any, ...]:
-    saved = list(ctx.saved_tensors)
-    return operator_backward(saved, d_out, d_final, ctx.lens), None
-
-
-operator.register_autograd(_pull, setup_context=_save)
+OPERATION = Operation("kda", _forward, _like, back=_backward, kept=1)
 
 
 def rows(x: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from k3.kernels.native import library
 from k3.kernels.native.kda import lengths
+from k3.kernels.native.operation import Floats, Ints, Operation, blank
 
 CALL = Struct("24q2dq")
 """The fields of `LayerCall` in kda_layer.h, in their order."""
@@ -56,24 +57,37 @@ def run(
 
     window [S past C], state [S H V K]; S lengths add up to the tokens.
     """
-    projected = [x.contiguous() for x in given.tensors()]
-    held = [x.contiguous() for x in weights.tensors()]
-    window, state = window.contiguous(), state.contiguous()
-    out = torch.empty_like(projected[5])
-    after, final = torch.empty_like(window), torch.empty_like(state)
-    _, H, V, K = state.shape
     bound = weights.lower_bound
+    tensors = [*given.tensors(), *weights.tensors(), window, state]
+    floats = (weights.eps,) if bound is None else (weights.eps, bound)
+    out, after, final = OPERATION(tensors, lens, floats, record=False)
+    return out, after, final
+
+
+def _run(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    given = [x.contiguous() for x in given]
+    projected, held, (window, state) = given[:6], given[6:12], given[12:]
+    out, after, final = made = _like(given, ints, floats)
+    _, H, V, K = state.shape
+    eps, *bound = floats
     call = CALL.pack(
         *(x.data_ptr() for x in projected),
         *(x.data_ptr() for x in held[:3]),
         window.data_ptr(),
         *(x.data_ptr() for x in held[3:]),
         *(x.data_ptr() for x in (state, final, after, out)),
-        lengths(lens).buffer_info()[0],
-        *(len(lens), H, K, V, window.shape[1], torch.get_num_threads()),
-        0.0 if bound is None else bound,
-        weights.eps,
-        bound is not None,
+        lengths(tuple(ints)).buffer_info()[0],
+        *(len(ints), H, K, V, window.shape[1], torch.get_num_threads()),
+        *(bound or [0.0]),
+        eps,
+        bool(bound),
     )
     library.function("k3_kda_layer", "pi")(call, out.dtype == torch.bfloat16)
-    return out, after, final
+    return made
+
+
+def _like(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    return [blank(given[5]), blank(given[12]), blank(given[13])]
+
+
+OPERATION = Operation("kda_layer", _run, _like)

@@ -1,20 +1,27 @@
 """SiTU natively, with its gradient."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from k3.kernels.native import library
+from k3.kernels.native.operation import Floats, Ints, Operation, blank
 
 
 def situ(
-    gate: Float[Tensor, "*B F"], up: Float[Tensor, "*B F"], beta: float, linear: float
+    gate: Float[Tensor, "*B F"],
+    up: Float[Tensor, "*B F"],
+    beta: float,
+    linear: float,
+    *,
+    record: bool = True,
 ) -> Float[Tensor, "*B F"]:
-    """Return kernels.situ.situ of two fp32 or two bf16 tensors."""
-    return _Situ.apply(gate.contiguous(), up.contiguous(), beta, linear)
+    """Return kernels.situ.situ of two fp32 or two bf16 tensors.
+
+    With `record`, autograd can follow.
+    """
+    given = [gate.contiguous(), up.contiguous()]
+    return OPERATION(given, (), (beta, linear), record=record)[0]
 
 
 def run(gate: Tensor, up: Tensor, beta: float, linear: float, out: Tensor) -> None:
@@ -35,9 +42,9 @@ def gradients(
     dy: Tensor, gate: Tensor, up: Tensor, beta: float, linear: float
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients of gate and up for that of the result."""
-    dgate, dup = torch.empty_like(gate), torch.empty_like(up)
+    dgate, dup, dy = torch.empty_like(gate), torch.empty_like(up), dy.contiguous()
     library.function("k3_situ_backward", "pppffippii")(
-        dy.contiguous().data_ptr(),
+        dy.data_ptr(),
         gate.data_ptr(),
         up.data_ptr(),
         beta,
@@ -51,19 +58,22 @@ def gradients(
     return dgate, dup
 
 
-class _Situ(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, gate: Tensor, up: Tensor, beta: float, linear: float
-    ) -> Tensor:
-        ctx.save_for_backward(gate, up)
-        ctx.caps = beta, linear
-        out = torch.empty_like(gate)
-        run(gate, up, beta, linear, out)
-        return out
+def _forward(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    gate, up = (x.contiguous() for x in given)
+    out = torch.empty_like(gate)
+    run(gate, up, floats[0], floats[1], out)
+    return [out]
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        gate, up = ctx.saved_tensors
-        return *gradients(dy, gate, up, *ctx.caps), None, None
+
+def _backward(
+    saved: list[Tensor], grads: list[Tensor], ints: Ints, floats: Floats
+) -> list[Tensor]:
+    gate, up = (x.contiguous() for x in saved)
+    return list(gradients(grads[0], gate, up, floats[0], floats[1]))
+
+
+def _like(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
+    return [blank(given[0])]
+
+
+OPERATION = Operation("situ", _forward, _like, back=_backward)

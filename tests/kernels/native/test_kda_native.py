@@ -136,11 +136,6 @@ def test_what_does_not_fit_is_refused():
         native.run((*made[:4], made[4][:, :1]), made[5], (9,), kept=False)
 
 
-def test_the_operator_of_torch_compile_is_sound():
-    made = [x.requires_grad_() for x in inputs((9, 3), 1, 5, 3)]
-    torch.library.opcheck(native.operator, (made, [9, 3]))
-
-
 def test_a_forked_child_starts_its_own_threads():
     """OpenMP's threads do not survive a fork; a kernel that waited would hang."""
     made, lens = inputs((600,), 4, 32, 32), (600,)
