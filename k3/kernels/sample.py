@@ -93,7 +93,7 @@ def sample(
         ]
         probs = _distribution(wide[drawn], [rows[row] for row in drawn])
         tokens[drawn] = draw(probs, torch.stack(uniform).to(probs.device))
-    return score(logits, tokens, max((option.logprobs for option in rows), default=0))
+    return score(wide, tokens, max((option.logprobs for option in rows), default=0))
 
 
 def score(
@@ -239,13 +239,14 @@ def _one_each(
 
 def _check_logits(logits: Tensor) -> None:
     """Refuse rows that no distribution can be made of; -inf rules a token out."""
-    bad = torch.isnan(logits).any(-1) | ~torch.isfinite(logits.amax(-1))
-    if bool(bad.any()):
-        row = int(bad.nonzero()[0])
+    # The largest number of a row is NaN where any of it is.
+    largest = logits.amax(-1).tolist()
+    bad = [row for row, most in enumerate(largest) if not math.isfinite(most)]
+    if bad:
         raise RequestError(
             "logits must be numbers, -inf for a token that is ruled out, at least one "
-            f"finite: row {row} holds NaN, +inf or nothing finite; check the weights "
-            "and the dtype with k3 compare"
+            f"finite: row {bad[0]} holds NaN, +inf or nothing finite; check the "
+            "weights and the dtype with k3 compare"
         )
 
 

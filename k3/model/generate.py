@@ -142,7 +142,7 @@ def _run(
             return
         # A sequence that has ended keeps its row: its logits are not looked at.
         last = [[sequence.last_id] for sequence in sequences]
-        logits, state = _step(model, last, state)
+        logits, state = _step(model, torch.tensor(last, device=logits.device), state)
 
 
 @torch.no_grad()
@@ -163,10 +163,8 @@ def _prefill(
 
 
 @torch.no_grad()
-def _step(
-    model: Model, last: list[list[int]], state: DecodeState
-) -> tuple[Tensor, DecodeState]:
-    return model.step(torch.tensor(last, device=model.device), state)
+def _step(model: Model, last: Tensor, state: DecodeState) -> tuple[Tensor, DecodeState]:
+    return model.step(last, state)
 
 
 def _choose(
@@ -174,8 +172,9 @@ def _choose(
 ) -> list[tuple[int, Choice]]:
     """A token for each sequence that has not ended."""
     rows = [sequences[row] for row in live]
+    last = logits[:, -1]
     out = sample.sample(
-        logits[live, -1],
+        last if len(live) == len(last) else last[live],
         [sequence.sampling for sequence in rows],
         [sequence.generator for sequence in rows],
     )
