@@ -56,9 +56,10 @@ def peak(dtype: torch.dtype) -> float:
     return roof.own_flops_per_s() * (2 if narrow else 1)
 
 
-def one_row(dtype: torch.dtype, packed: bool, batch: int, repeats: int) -> None:
+def one_row(
+    dtype: torch.dtype, packed: bool, batch: int, repeats: int, columns: int = 2048
+) -> None:
     """A product that streams READ bytes of weights."""
-    columns = 2048
     bits = 4.25 if packed else 8 * dtype.itemsize
     rows = int(READ * 8 / bits / columns)
     scale = None
@@ -78,8 +79,8 @@ def one_row(dtype: torch.dtype, packed: bool, batch: int, repeats: int) -> None:
         ],
         repeats,
     )
-    kind = f"MXFP4 x {dtype}" if packed else f"{dtype}"
-    line(f"{batch} row(s), {kind[-16:]}", native, floor, other)
+    kind = f"MXFP4 x {str(dtype)[6:]}" if packed else str(dtype)[6:]
+    line(f"{batch} row(s) of {columns}, {kind}", native, floor, other)
 
 
 def many_experts(packed: bool, repeats: int) -> None:
@@ -191,6 +192,7 @@ def main() -> None:
         for batch in (1, 8):
             one_row(dtype, False, batch, args.repeats)
             one_row(dtype, True, batch, args.repeats)
+            one_row(dtype, True, batch, args.repeats, columns=256)
     for packed in (False, True):
         many_experts(packed, args.repeats)
 

@@ -95,43 +95,54 @@ K3_INLINE void mx_add(Sums (*part)[4], Sums factors, Sums* acc) {
     for (int n = 0; n < N; ++n) acc[n] += mx_groups(part[n]) * factors;
 }
 
-// y[n][r] of four rows, ld bytes and lds scales apart, by N rows of x, or where `rows`
-// is 1 of the first alone. What lies `ahead` of their bytes and scales is asked for.
+// Two blocks of four rows, ld bytes and lds scales apart, of which `left` columns are
+// there, by N rows of x.
+template <class T, int N>
+K3_INLINE void mx_pair(MxPlace at, int64_t ld, int64_t lds, int64_t left,
+                       const typename T::value* x, int64_t ldx, Sums* acc) {
+    const uint8_t* second = at.w + MX_BYTES;
+    Sums factors[2], part[N][4];
+    mx_factors(at.scale, lds, left, factors);
+    mx_block<T, N>(at.w, ld, left, x, ldx, part);
+    if constexpr (N <= 2) {
+        // Both blocks are multiplied before the first is summed up: the processor need
+        // not look as far ahead.
+        Sums other[N][4] = {};
+        if (left > MX_BLOCK)
+            mx_block<T, N>(second, ld, left - MX_BLOCK, x + MX_BLOCK, ldx, other);
+#pragma GCC unroll 8
+        for (int i = 0; i < 4 * N; ++i) {
+            K3_ONCE(part[i / 4][i % 4]);
+            K3_ONCE(other[i / 4][i % 4]);
+        }
+        mx_add<N>(part, factors[0], acc);
+        mx_add<N>(other, factors[1], acc);
+    } else {
+        mx_add<N>(part, factors[0], acc);
+        if (left <= MX_BLOCK) return;
+        mx_block<T, N>(second, ld, left - MX_BLOCK, x + MX_BLOCK, ldx, part);
+        mx_add<N>(part, factors[1], acc);
+    }
+}
+
+// y[n][r] of four rows by N rows of x, or where `rows` is 1 of the first alone. What
+// lies `ahead` of their bytes and scales is asked for.
 template <class T, int N>
 K3_INLINE void mx_four(MxPlace at, int64_t ld, int64_t lds, int64_t cols,
                        const typename T::value* x, int64_t ldx, const int64_t* ahead,
                        float* y, int64_t ldy, int rows) {
     Sums acc[N] = {};
-    for (int64_t c = 0; c < cols; c += MX_PAIR) {
-        const int64_t left = cols - c;
-        const uint8_t *w = at.w + (c >> 1), *second = w + MX_BYTES;
+    int64_t c = 0;
+    for (; c + MX_PAIR <= cols; c += MX_PAIR) {
         for (int i = 0; i < 8; ++i)
             __builtin_prefetch(at.w + 2 * c + 64 * i + ahead[0], 0, 2);
         __builtin_prefetch(at.scale + (c >> 3) + ahead[1], 0, 2);
-        Sums factors[2], part[N][4];
-        mx_factors(at.scale + (c >> 5), lds, left, factors);
-        mx_block<T, N>(w, ld, left, x + c, ldx, part);
-        if constexpr (N == 1) {
-            // Both blocks are multiplied before the first is summed up: the processor
-            // need not look as far ahead.
-            Sums other[1][4] = {};
-            if (__builtin_expect(left > MX_BLOCK, 1))
-                mx_block<T, 1>(second, ld, left - MX_BLOCK, x + c + MX_BLOCK, ldx,
-                               other);
-#pragma GCC unroll 4
-            for (int r = 0; r < 4; ++r) {
-                K3_ONCE(part[0][r]);
-                K3_ONCE(other[0][r]);
-            }
-            mx_add<1>(part, factors[0], acc);
-            mx_add<1>(other, factors[1], acc);
-        } else {
-            mx_add<N>(part, factors[0], acc);
-            if (left <= MX_BLOCK) break;
-            mx_block<T, N>(second, ld, left - MX_BLOCK, x + c + MX_BLOCK, ldx, part);
-            mx_add<N>(part, factors[1], acc);
-        }
+        mx_pair<T, N>({at.w + (c >> 1), at.scale + (c >> 5)}, ld, lds, MX_PAIR, x + c,
+                      ldx, acc);
     }
+    if (__builtin_expect(c < cols, 0))
+        mx_pair<T, N>({at.w + (c >> 1), at.scale + (c >> 5)}, ld, lds, cols - c, x + c,
+                      ldx, acc);
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
         auto all = (__m512)acc[n];
