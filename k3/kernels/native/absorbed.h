@@ -77,12 +77,15 @@ K3_INLINE void score_rows(const typename T::value* row, int64_t stride, int64_t 
         for (int r = 0; r < R; ++r)
             acc[r] = T::dot(acc[r], eight_times(row + r * stride + c), q);
     }
+    // Unrolled, or all sums would lie in memory for its sake.
     if (c < width)
+#pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
             typename T::value piece[step] = {};
             std::memcpy(piece, row + r * stride + c, (width - c) * sizeof *row);
             acc[r] = T::dot(acc[r], eight_times(piece), words(queries + c * HEADS));
         }
+#pragma GCC unroll 4
     for (int r = 0; r < R; r += 2) {
         const Sums a = acc[r], b = acc[r + 1];
         put(scores + r * HEADS,

@@ -51,12 +51,13 @@ K3_INLINE float total(Sums x) {
 #endif
 }
 
-// The totals of four vectors, side by side.
-K3_INLINE void total4(const Sums* x, float* y) {
 #if defined(__AVX512F__)
-    __m512 a = (__m512)x[0], b = (__m512)x[1], c = (__m512)x[2], d = (__m512)x[3];
-    __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
-    __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+// Of two vectors side by side, and from them the totals of four.
+K3_INLINE __m512 total_two(Sums a, Sums b) {
+    return _mm512_add_ps(_mm512_unpacklo_ps((__m512)a, (__m512)b),
+                         _mm512_unpackhi_ps((__m512)a, (__m512)b));
+}
+K3_INLINE void total_both(__m512 ab, __m512 cd, float* y) {
     __m512d p = _mm512_castps_pd(ab), q = _mm512_castps_pd(cd);
     __m512 all = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(p, q)),
                                _mm512_castpd_ps(_mm512_unpackhi_pd(p, q)));
@@ -64,6 +65,13 @@ K3_INLINE void total4(const Sums* x, float* y) {
         _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
     _mm_storeu_ps(
         y, _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
+}
+#endif
+
+// The totals of four vectors, side by side.
+K3_INLINE void total4(const Sums* x, float* y) {
+#if defined(__AVX512F__)
+    total_both(total_two(x[0], x[1]), total_two(x[2], x[3]), y);
 #else
     for (int i = 0; i < 4; ++i) y[i] = total(x[i]);
 #endif

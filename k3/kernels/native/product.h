@@ -50,12 +50,15 @@ K3_INLINE void product_block(const typename T::weight* w, int64_t cols,
                 for (int r = 0; r < R; ++r) acc[r][n] = T::dot(acc[r][n], a[r][p], b);
             }
     }
+    // Unrolled, or all sums would lie in memory for its sake.
     if (__builtin_expect(whole < cols, 0))
+#pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
             int64_t bytes = (cols - whole) * static_cast<int64_t>(sizeof *w);
             Words a[P];
             T::spread(words_part(w + r * cols + whole, bytes), a);
             for (int p = 0; p < P && whole + each * p < cols; ++p)
+#pragma GCC unroll 8
                 for (int n = 0; n < N; ++n)
                     acc[r][n] = T::dot(acc[r][n], a[p],
                                        words(x + n * ldx + whole + each * p));
@@ -83,20 +86,22 @@ K3_INLINE void product_four(const typename T::weight* w, int64_t cols,
     for (int n = 0; n < N; ++n) total4(sums[n], y + n * ldy);
 }
 
-// Four rows of W by eight rows of x, two rows of W at a time.
+#if defined(__AVX512F__)
+// Four rows of W by eight rows of x, two rows of W at a time: what is left of the first
+// two stays in registers.
 template <class T>
 K3_INLINE void product_eight(const typename T::weight* w, int64_t cols,
                              const typename T::value* x, float* y, int64_t ldy,
                              bool ahead) {
-    Sums sums[8][4], half[8][4];
+    Sums sums[8][4];
+    __m512 two[8];
     product_block<T, 2, 8>(w, cols, x, sums, ahead);
-    product_block<T, 2, 8>(w + 2 * cols, cols, x, half, ahead);
-    for (int n = 0; n < 8; ++n) {
-        sums[n][2] = half[n][0];
-        sums[n][3] = half[n][1];
-        total4(sums[n], y + n * ldy);
-    }
+    for (int n = 0; n < 8; ++n) two[n] = total_two(sums[n][0], sums[n][1]);
+    product_block<T, 2, 8>(w + 2 * cols, cols, x, sums, ahead);
+    for (int n = 0; n < 8; ++n)
+        total_both(two[n], total_two(sums[n][0], sums[n][1]), y + n * ldy);
 }
+#endif
 
 template <class T, int N>
 K3_INLINE void product_one(const typename T::weight* w, int64_t cols,
