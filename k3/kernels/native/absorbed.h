@@ -39,15 +39,18 @@ K3_INLINE int64_t queries_room(int64_t heads, int64_t width) {
     return eights(heads) * ((width + step - 1) / step) * LANES * T::PER_LANE;
 }
 
-// Query h [width] to its place among them; they hold zeros.
+// Query h [width] to its place among them; places of no head hold zeros.
 template <class T>
 void place_query(const float* x, int64_t h, int64_t width, typename T::value* queries) {
-    constexpr int64_t step = 2 * T::PER_LANE;
+    constexpr int64_t step = 2 * T::PER_LANE, most = 16 * step;
     const int64_t pieces = (width + step - 1) / step;
     auto* mine = queries + (h / HEADS * pieces * HEADS + h % HEADS) * step;
-    for (int64_t c = 0; c < pieces; ++c) {
-        const int64_t some = width - c * step < step ? width - c * step : step;
-        T::pack(x + c * step, mine + c * HEADS * step, some);
+    for (int64_t c = 0; c < width; c += most) {
+        const int64_t some = width - c < most ? width - c : most;
+        typename T::value packed[most] = {};
+        T::pack(x + c, packed, some);
+        for (int64_t i = 0; i < some; i += step)
+            std::memcpy(mine + (c + i) * HEADS, packed + i, step * sizeof *packed);
     }
 }
 

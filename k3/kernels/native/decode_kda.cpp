@@ -10,6 +10,7 @@
 #include "kda_rows.h"
 #include "pool.h"
 #include "rows.h"
+#include "taps.h"
 
 namespace k3 {
 
@@ -28,7 +29,8 @@ struct Streamed {
 
 // Memories of all layers from which on they leave the caches between two steps.
 constexpr int64_t STREAMED_BYTES = 1 << 19;
-// Floats from what is read to what is asked for: the processor foresees no next page.
+// Floats from what is read to what is asked for, in the second cache: the processor
+// foresees no next page, and the first cache has few misses under way.
 constexpr int64_t AHEAD = 1536;
 
 // The memory S [V K] of a head after one token, in `next`, which may be S; v, out [V].
@@ -38,7 +40,8 @@ void update(const kda::Few& x, const float* v, const float* S, float* next, int6
     int64_t r = 0;
     auto rows = [&](auto put) {
         for (; r + kda::ROWS <= V; r += kda::ROWS) {
-            fetch(S + r * K + AHEAD, kda::ROWS * K);
+            for (int64_t i = 0; i < kda::ROWS * K; i += 16)
+                __builtin_prefetch(S + r * K + AHEAD + i, 0, 2);
             kda::one_token<kda::ROWS>(x, S + r * K, next + r * K, K, v + r, out + r,
                                       nullptr, put);
         }
@@ -49,41 +52,6 @@ void update(const kda::Few& x, const float* v, const float* S, float* next, int6
     for (; r < V; ++r)
         kda::one_token<1>(x, S + r * K, next + r * K, K, v + r, out + r, nullptr);
 }
-
-// Filters of n channels beside each other, `width` taps each: tap j of all of them.
-struct Taps {
-    const float* taps;
-    int64_t width, n;
-    vec at(int64_t j) const {
-        float lanes[W] = {};
-        for (int64_t i = 0; i < n; ++i) lanes[i] = taps[width * i + j];
-        return load(lanes);
-    }
-};
-
-// The four taps of W channels, in registers: through memory each would wait for
-// sixteen stores.
-struct FourTaps {
-    vec tap[4];
-    explicit FourTaps(const float* p) {
-#if defined(__AVX512F__)
-        const __m512 a = _mm512_loadu_ps(p), b = _mm512_loadu_ps(p + W);
-        const __m512 c = _mm512_loadu_ps(p + 2 * W), d = _mm512_loadu_ps(p + 3 * W);
-        for (int j = 0; j < 4; j += 2) {
-            const __m512i two = _mm512_add_epi32(
-                _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25,
-                                  29),
-                _mm512_set1_epi32(j));
-            const __m512 low = _mm512_permutex2var_ps(a, two, b);
-            const __m512 high = _mm512_permutex2var_ps(c, two, d);
-            tap[j] = (vec)_mm512_shuffle_f32x4(low, high, 0x44);
-            tap[j + 1] = (vec)_mm512_shuffle_f32x4(low, high, 0xee);
-        }
-#else
-        for (int j = 0; j < 4; ++j) tap[j] = Taps{p, 4, W}.at(j);
-#endif
-    }
-};
 
 template <class T>
 struct Token {
@@ -159,6 +127,17 @@ struct Token {
             vec a = (load_n(x + i, n) + load_n(bias + i, n)) * rate;
             store_n(g + i, sigmoid(a) * bound, n);
         });
+    }
+
+    // Asks for what the convolutions of a head look back on.
+    void ask(int64_t b, int64_t h) const {
+        const int64_t K = pass.z.K, V = pass.z.V, H = pass.z.kda_heads;
+        auto* in = window(carried.window_in, b);
+        for (int64_t j = 0; j < pass.z.past; ++j, in += channels()) {
+            fetch(in + h * K, K);
+            fetch(in + (H + h) * K, K);
+            fetch(in + 2 * H * K + h * V, V);
+        }
     }
 
     void run_head(int64_t b, int64_t h, float* mine) {
@@ -246,6 +225,7 @@ void kda_layer(Pass& pass, const Layer& layer, const Carried& carried, const flo
     // Behind a row of q, k or g there are zeros up to a whole vector.
     std::memset(mine, 0, pass.run.batch * H * own * sizeof(float));
     parallel(pass.run.threads, pass.run.batch * H, [&](int64_t i) {
+        if (i + 1 < pass.run.batch * H) token.ask((i + 1) / H * tokens, (i + 1) % H);
         for (int64_t t = 0; t < tokens; ++t)
             token.run_head(i / H * tokens + t, i % H, mine + i * own);
         // Streamed rows reach other threads in order only behind a fence.

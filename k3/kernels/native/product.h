@@ -138,10 +138,11 @@ void product(const typename T::weight* w, int64_t begin, int64_t end, int64_t co
     const int64_t eights = TALL > 1 && narrow ? batch / 8 * 8 : 0;
     int64_t r = begin;
     for (; r + 4 <= end; r += 4) {
-        if constexpr (TALL > 1)
-            for (int64_t n = 0; n < eights; n += 8)
-                product_eight<T>(w + r * cols, cols, x + n * ldx, y + n * ldy + r, ldy,
+#if defined(__AVX512F__)
+        for (int64_t n = 0; n < eights; n += 8)
+            product_eight<T>(w + r * cols, cols, x + n * ldx, y + n * ldy + r, ldy,
                              n == 0);
+#endif
         parts(batch - eights, [&](auto count, int64_t m) {
             constexpr int N = decltype(count)::value;
             const int64_t n = eights + m;
