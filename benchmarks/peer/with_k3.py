@@ -1,4 +1,4 @@
-"""K3 itself: what a user gets of `k3.load`."""
+"""K3 itself, its weights held as the verbs that answer or train hold them."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class K3:
         import k3
 
         self.where, self.dtype, self.timer = where, dtype, timer
-        self.model = k3.load(where, dtype=dtype)
+        self.model = k3.load(where, dtype=dtype, weights="stored")
         self.words = self.model.config.text.vocab_size
         self.trainers: dict[str, K3Trainer] = {}
 

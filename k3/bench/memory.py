@@ -50,12 +50,12 @@ class Memory:
 
 
 def measure(
-    path: Path, *, dtype: str, experts: str, threads: int, tokens: int
+    path: Path, *, dtype: str, experts: str, weights: str, threads: int, tokens: int
 ) -> Memory | None:
     """Load in a new process, run a prompt and a few steps; None without /proc."""
     if not STATUS.exists():
         return None
-    words = [str(path), dtype, experts, str(threads), str(tokens)]
+    words = [str(path), dtype, experts, weights, str(threads), str(tokens)]
     command = [sys.executable, "-c", CHILD, *words]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return Memory(**json.loads(done.stdout))
@@ -75,10 +75,13 @@ def _shared(text: str | None = None) -> int:
 def work(before: str, words: list[str]) -> Memory:
     """What the new process does; `before` is its status after a bare import."""
     bare, files = status("VmRSS", before), _shared(before)
-    torch.set_num_threads(int(words[3]))
-    model = load(Path(words[0]), dtype=getattr(torch, words[1]), experts=words[2])
+    path, dtype, experts, weights, threads, tokens = words
+    torch.set_num_threads(int(threads))
+    model = load(
+        Path(path), dtype=getattr(torch, dtype), experts=experts, weights=weights
+    )
     loaded, mapped = status("VmRSS") - bare, _shared() - files
-    ids = torch.arange(int(words[4])).remainder(model.config.text.vocab_size)[None]
+    ids = torch.arange(int(tokens)).remainder(model.config.text.vocab_size)[None]
     with torch.inference_mode():
         logits, state = model(ids, state=model.init_state(1), logits="last")
         for _ in range(STEPS):

@@ -19,7 +19,7 @@ from k3.bench.report import Figure, Report
 from k3.bench.work import WARM_STEPS, Setting, Work
 from k3.kernels import choose
 from k3.kernels.native import library
-from k3.model import Model
+from k3.model import Model, stored
 
 
 @torch.inference_mode()
@@ -130,6 +130,7 @@ def _settings(model: Model, setting: Setting, name: str) -> dict[str, Any]:
         "stored_numbers": parameters,
         "dtype": str(model.dtype).removeprefix("torch."),
         "experts": "packed" if packed else "dequantized",
+        **({"weights": "stored"} if any(stored.names(model)) else {}),
     }
 
 

@@ -12,9 +12,10 @@ from k3.checkpoint.survey import EXPERT, Survey, survey
 from k3.config import K3Config
 from k3.errors import RequestError
 from k3.kernels import mx
-from k3.model import Model
+from k3.model import Model, stored
 
 EXPERTS = ("packed", "dequantized", "mmap")
+WEIGHTS = ("widened", "stored")
 Progress = Callable[[int, int], None]
 
 
@@ -24,6 +25,7 @@ def load(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
     experts: str = "packed",
+    weights: str = "widened",
     progress: Progress | None = None,
 ) -> Model:
     """Return the model of a directory, or of the built-in name "tiny".
@@ -31,6 +33,9 @@ def load(
     `dtype` is that of the trunk, None for the released bfloat16. `experts`: "packed"
     keeps them as the files do (MXFP4 bytes, or dense), "dequantized" holds exact
     values in `dtype`, "mmap" leaves them in the files, whose pages come in with use.
+    `weights`: "widened" holds matrices in `dtype`; "stored" in the bfloat16 of the
+    files, widened where they are used: the same results from half of the memory, for
+    inference alone, since nothing of such a model has gradients.
     `progress(done, total)` is called with bytes.
     Raises: CheckpointError listing everything that is missing, unexpected, damaged
     or of another shape or dtype, before any parameter exists, and then all weights
@@ -39,18 +44,16 @@ def load(
     may restore its states.
     """
     dtype, device = dtype or torch.bfloat16, torch.device(device)
-    _check_options(dtype, device, experts)
+    _check_options(dtype, device, experts, weights)
     folder = locate.locate(directory)
     found = survey(folder, K3Config.load(folder))
-    if experts == "mmap" and found.experts != "packed":
-        raise RequestError(
-            "experts='mmap' maps MXFP4 experts: the files hold dense ones; "
-            "pack them with k3 convert, or load with experts='dequantized'"
-        )
+    _check_storage(found, experts)
     packed = found.experts == "packed" and experts != "dequantized"
     kind = "packed" if packed else "dequantized"
     with places.Unfilled():
         model = Model(found.config, dtype=dtype, device="meta", experts=kind)
+        if weights == "stored" and dtype != stored.FILES:
+            places.hold_stored(model)
     # What inference mode made could never take part in a backward pass.
     with torch.inference_mode(False):
         _fill(model, found, device, experts == "mmap", progress)
@@ -58,15 +61,27 @@ def load(
     return model
 
 
-def _check_options(dtype: torch.dtype, device: torch.device, experts: str) -> None:
+def _check_options(
+    dtype: torch.dtype, device: torch.device, experts: str, weights: str
+) -> None:
     if experts not in EXPERTS:
         raise RequestError(f"experts must be one of {EXPERTS}: got {experts!r}")
+    if weights not in WEIGHTS:
+        raise RequestError(f"weights must be one of {WEIGHTS}: got {weights!r}")
     if dtype not in mx.DTYPES:
         raise RequestError(f"dtype must be one of {mx.DTYPES} or None: got {dtype}")
     if experts == "mmap" and device.type != "cpu":
         raise RequestError(
             f"experts='mmap' decodes on the CPU: got device {device}; "
             "load with experts='packed'"
+        )
+
+
+def _check_storage(found: Survey, experts: str) -> None:
+    if experts == "mmap" and found.experts != "packed":
+        raise RequestError(
+            "experts='mmap' maps MXFP4 experts: the files hold dense ones; "
+            "pack them with k3 convert, or load with experts='dequantized'"
         )
 
 

@@ -8,9 +8,11 @@ from torch.overrides import TorchFunctionMode
 
 from k3.checkpoint.survey import EXPERT
 from k3.config import K3Config
+from k3.model import stored
 from k3.model.experts import Experts
 from k3.model.kda import KDA
 from k3.model.model import Model
+from k3.model.moe import Gate
 
 PARTS = ("w1_packed", "w1_scale", "w2_packed", "w2_scale", "w3_packed", "w3_scale")
 
@@ -62,6 +64,27 @@ class Unfilled(TorchFunctionMode):
         if getattr(func, "__module__", None) == "torch.nn.init":
             return kwargs["tensor"] if "tensor" in kwargs else args[0]
         return func(*args, **kwargs)
+
+
+def hold_stored(model: Model) -> None:
+    """Let a model on "meta" hold its matrices in the dtype of the files.
+
+    Depth queries stay in the trunk's: they are vectors, and norms fold into them.
+    """
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is nn.Linear and not name.endswith("res_proj"):
+                setattr(parent, name, stored.linear(child))
+            elif type(child) is nn.Embedding:
+                setattr(parent, name, stored.embedding(child))
+        if isinstance(parent, Gate | Experts):
+            for name, parameter in parent._parameters.items():
+                if parameter is not None and parameter.dim() > 1:
+                    narrow = torch.empty(
+                        parameter.shape, dtype=stored.FILES, device=parameter.device
+                    )
+                    parent._parameters[name] = nn.Parameter(narrow)
+    model.requires_grad_(False)
 
 
 def materialize(model: Model, device: torch.device) -> None:

@@ -60,6 +60,7 @@ class Asked:
     path: Path
     dtype: str
     experts: str
+    weights: str
     memory: bool
 
 
@@ -75,6 +76,7 @@ def bench(
     clock: Clock = "wall",
     dtype: options.Dtype = "auto",
     experts: options.Experts = "packed",
+    weights: options.Weights = "auto",
     memory: MemoryToo = True,
     save: Save = None,
     against: Against = None,
@@ -91,7 +93,8 @@ def bench(
     k3 bench tiny --threads 1 --dtype bfloat16 --against before.json --factor 1.1
     """
     loading.check(dtype, "cpu", experts)
-    asked = Asked(loading.find(model), dtype, experts, memory)
+    settings.one_of("--weights", weights, loading.WEIGHTS)
+    asked = Asked(loading.find(model), dtype, experts, weights, memory)
     then = saved(against, factor)
     counts = {"tokens": tokens, "context": context, "steps": steps, "rounds": rounds}
     found = measured(asked, set_up(sizes(batch), threads, clock, counts))
@@ -154,11 +157,16 @@ def measured(asked: Asked, setting: "Setting") -> "Report":
             asked.path,
             dtype=str(dtype).removeprefix("torch."),
             experts=kind,
+            weights=loading.pick_weights(asked.weights, dtype, "cpu"),
             threads=setting.threads,
             tokens=setting.context,
         )
     loaded = loading.load(
-        asked.path, dtype=asked.dtype, device="cpu", experts=asked.experts
+        asked.path,
+        dtype=asked.dtype,
+        device="cpu",
+        experts=asked.experts,
+        weights=asked.weights,
     )
     return run(loaded.model, setting, name=str(asked.path), memory=held)
 
@@ -172,8 +180,9 @@ def show(found: "Report", held: "Comparison | None", *, as_json: bool) -> None:
         )
         return
     about, limits = found.settings, found.context
+    form = f", weights as {about['weights']}" if "weights" in about else ""
     print(
-        f"{about['model']}, {about['dtype']}, {about['experts']} experts, "
+        f"{about['model']}, {about['dtype']}{form}, {about['experts']} experts, "
         f"{about['threads']} thread(s), {about['clock']} clock, "
         f"{limits['kernels']} kernels"
     )

@@ -47,7 +47,7 @@ def chat(
     values = request.values(context, locals())
     if remote.is_url(model):
         return remote.chat(model, _typed(context, values), read_line, as_json=json)
-    loaded = loading.load(
+    loaded = loading.load_frozen(
         loading.find(model), dtype=dtype, device=device, experts=experts
     )
     local(loaded, request.options(values), as_json=json)

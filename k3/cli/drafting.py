@@ -82,4 +82,5 @@ def load(found: dict[str, Any], names: dict[str, str]) -> "Draft | None":
         shape = found.get("speculative_token_tree")
         tree = Tree.of(shape) if shape else None
         return EagleDraft(draft.load(found["model"]), tree)
-    return ModelDraft(loading.load(loading.find(found["model"]), **names).model)
+    path = loading.find(found["model"])
+    return ModelDraft(loading.load_frozen(path, **names).model)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
-from k3.cli import output
+from k3.cli import loading, output
 from k3.cli.options import Json
 
 REQUIREMENT = re.compile(r"([\w.-]+)[^;]*?(?:;.*extra == ['\"]([\w-]+)['\"])?$")
@@ -38,7 +38,7 @@ def env(*, json: Json = False) -> None:
     found = running()
     print(f"{'threads':12} {found['threads']}")
     print(f"{'devices':12} {', '.join(found['devices'])}")
-    for name in ("native", "code", "kernels", "cuda"):
+    for name in ("native", "code", "kernels", "float32", "cuda"):
         print(f"{name:12} {found[name]}")
 
 
@@ -50,6 +50,8 @@ def running() -> dict[str, Any]:
 
     cuda = (f"cuda:{i}" for i in range(torch.cuda.device_count()))
     found = {"threads": torch.get_num_threads(), "devices": ["cpu", *cuda]}
+    held = loading.pick_weights("auto", torch.float32, "cpu")
+    found["float32"] = f"weights {held} where nothing is trained"
     return found | choose.lines()
 
 

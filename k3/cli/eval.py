@@ -122,7 +122,7 @@ def _subject(model: str, dtype: str, device: str, experts: str) -> measuring.Sub
         return measuring.Remote(model)
     path = loading.find(model)
     return measuring.Local(
-        loading.load(path, dtype=dtype, device=device, experts=experts)
+        loading.load_frozen(path, dtype=dtype, device=device, experts=experts)
     )
 
 

@@ -46,7 +46,7 @@ def generate(
     values = request.values(context, locals())
     path = loading.find(model, perhaps_text=not prompt)
     typed = prompts.typed(prompt, ids, image)
-    loaded = loading.load(path, dtype=dtype, device=device, experts=experts)
+    loaded = loading.load_frozen(path, dtype=dtype, device=device, experts=experts)
     given, asked = prompts.read(loaded, typed), request.options(values)
     if stream and not json and logprobs is None and len(given) == 1:
         return print_stream(loaded, given[0], asked)

@@ -24,6 +24,7 @@ EXPERTS = {
     "mmap": "mmap",
 }
 DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+WEIGHTS = ("auto", "stored", "widened")
 # Configurations that need no files: nobody's disk holds them by chance.
 CONFIGS = ("released", "paper")
 
@@ -79,14 +80,27 @@ def find(model: str, *, perhaps_text: bool = False) -> Path:
         ) from error
 
 
-def load(path: Path, *, dtype: str, device: str, experts: str) -> Loaded:
+def load(
+    path: Path, *, dtype: str, device: str, experts: str, weights: str = "widened"
+) -> Loaded:
     """Load a checkpoint as the options say."""
     from k3.checkpoint.load import load as load_model
 
     where = pick_device(device)
     chosen = pick_dtype(dtype, where)
-    loaded = load_model(path, dtype=chosen, device=where, experts=EXPERTS[experts])
+    loaded = load_model(
+        path,
+        dtype=chosen,
+        device=where,
+        experts=EXPERTS[experts],
+        weights=pick_weights(weights, chosen, where),
+    )
     return Loaded(path, loaded, tokenizer(path))
+
+
+def load_frozen(path: Path, *, dtype: str, device: str, experts: str) -> Loaded:
+    """Load a checkpoint that only answers: its weights need not be changeable."""
+    return load(path, dtype=dtype, device=device, experts=experts, weights="auto")
 
 
 def tokenizer(path: Path) -> "Tokenizer | None":
@@ -120,3 +134,19 @@ def pick_dtype(dtype: str, device: str) -> "torch.dtype":
     chosen: Any = getattr(torch, automatic if dtype == "auto" else dtype)
     assert isinstance(chosen, torch.dtype)
     return chosen
+
+
+def pick_weights(weights: str, dtype: "torch.dtype", device: str) -> str:
+    """How matrices are held: `auto` keeps them as stored where that is the faster way.
+
+    That is float32 on a CPU with native kernels, which widen what they read; PyTorch
+    would write every matrix out before it is multiplied.
+    """
+    import torch
+
+    from k3.kernels import choose
+
+    if weights != "auto":
+        return weights
+    reads = device == "cpu" and dtype == torch.float32 and choose.ready()
+    return "stored" if reads else "widened"

@@ -102,6 +102,13 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Experts = Annotated[
     str, typer.Option(help="packed (MXFP4 in memory), dequantized (dense) or mmap.")
 ]
+Weights = Annotated[
+    str,
+    typer.Option(
+        help="stored (bfloat16 in memory, widened where it is used), widened, or auto: "
+        "stored in float32 where native kernels run."
+    ),
+]
 MaxTokens = Annotated[
     int,
     typer.Option(

@@ -191,7 +191,7 @@ def _worker(
     from k3.serve.worker import Worker
 
     names = {name: asked[name] for name in ("dtype", "device", "experts")}
-    found = loading.load(path, **names)
+    found = loading.load_frozen(path, **names)
     draft = drafting.load(asked["draft"], names)
     # Of files it is a digest: what another process stored with it can be read.
     weights = f"{found.model.weight_version:x}"

@@ -18,7 +18,7 @@ from k3.hf import options, rows
 from k3.hf.config import KimiK3Config
 from k3.hf.sampler import SeededSampler
 from k3.hf.state_cache import StateCache
-from k3.model import Model
+from k3.model import Model, stored
 
 
 class KimiK3ForConditionalGeneration(PreTrainedModel, GenerationMixin):
@@ -35,6 +35,7 @@ class KimiK3ForConditionalGeneration(PreTrainedModel, GenerationMixin):
         if model is None:
             dtype = options.trunk(config.dtype)
             model = Model(config.released, dtype=dtype).init_weights()
+        stored.refuse(model, "transformers' interface")
         # Not a child: its children stand here under the checkpoint's names.
         object.__setattr__(self, "core", model)
         for name, child in model.named_children():

@@ -41,11 +41,11 @@ class Plan:
             return
         pages.own_code()
         pages.enlarge(self.watched.weights)
-        self.dtype = model.dtype
-        self.trunk = product.trunk(self.dtype, self.dtype)
+        self.dtype, matrices = self.watched.trunk, self.watched.matrices
+        self.trunk = product.trunk(self.dtype, matrices)
         self.addresses = Addresses(text, model.config.text)
         kinds = [bool(layer.is_mla) for layer in self.addresses.layers]
-        self.places = Places(self.addresses.sizes, kinds, model.dtype, MAX_BATCH)
+        self.places = Places(self.addresses.sizes, kinds, self.dtype, MAX_BATCH)
 
     def run(
         self, ids: Tensor, state: DecodeState, taps: Taps | None, known: bool

@@ -13,6 +13,7 @@ from k3.config import TextConfig
 from k3.kernels import choose, mx, mxfp8, situ
 from k3.kernels.native import experts as native
 from k3.kernels.native import experts_training as training
+from k3.model import stored
 
 BLOCK = 32
 """Weights that share one MXFP4 scale."""
@@ -21,7 +22,8 @@ BLOCK = 32
 class Experts(nn.Module):
     """Experts stacked over their number: w1 gate, w3 up [E F L], w2 down [E L F].
 
-    "dequantized" holds them as parameters, "packed" as MXFP4 bytes
+    "dequantized" holds them as parameters, which may be narrower than the trunk where
+    they only answer (k3.model.stored), "packed" as MXFP4 bytes
     (`w1_packed`, `w1_scale`, ...), decoded expert by expert when used. A packed
     attribute may also be a list of tensors, one an expert, mapped from a file.
     In the state dict each expert has the checkpoint's own names; where only some are
@@ -93,12 +95,13 @@ class Experts(nn.Module):
             return triton.combine(z, index, weights, stacks, caps)
         if not choose.operation(z, weights, *dense) or z.dtype != self.dtype:
             return None
+        narrower = any(x.dtype != z.dtype for x in dense)
         bytes_ = [stacks[name][0] for name in stacks if self.packed]
         if any(not x.is_cpu or not x.is_contiguous() for x in bytes_):
             return None
         caps = self.beta, self.linear_beta
         if choose.recorded(z, weights, *dense):
-            if self.packed or torch.is_autocast_enabled("cpu"):
+            if self.packed or narrower or torch.is_autocast_enabled("cpu"):
                 return None
             z = mxfp8.straight_through(z) if narrow else z
             return training.combine(z, index, weights, stacks, caps, narrow=narrow)
@@ -114,6 +117,7 @@ class Experts(nn.Module):
             z.is_cuda
             and self.activations == "plain"
             and z.dtype == self.dtype
+            and all(x.dtype == z.dtype for x in dense)
             and all(isinstance(x, Tensor) and x.is_cuda for x in held)
             and choose.triton(z, weights, *dense)
             and not choose.recorded(z, weights, *dense)
@@ -150,6 +154,7 @@ class Experts(nn.Module):
         """w2 SiTU(w1 x, w3 x) with the matrices of one expert."""
         narrow = self.activations == "mxfp8"
         x = mxfp8.straight_through(x) if narrow else x
+        w1, w2, w3 = (stored.widened(w, x) for w in (w1, w2, w3))
         hidden = situ.situ(
             F.linear(x, w1), F.linear(x, w3), self.beta, self.linear_beta
         )

@@ -122,7 +122,7 @@ class KDA(KeepsFloat32):
         weights = (*self._weights().tensors(), cache.state)
         return (
             choose.operation(x, cache.window)
-            and x.dtype == cache.window.dtype == self.q_proj.weight.dtype
+            and x.dtype == cache.window.dtype
             and choose.operation(*weights, dtypes=choose.SINGLE)
             and not choose.recorded(x, cache.window, *self.parameters(), cache.state)
         )

@@ -1,5 +1,6 @@
 """The building blocks without a concept of their own: projections and RMSNorm."""
 
+from itertools import repeat
 from typing import cast
 
 import torch
@@ -9,6 +10,7 @@ from torch.nn.modules.module import _has_any_global_hook
 
 from k3.kernels import choose, norm
 from k3.kernels.native import gemm, product
+from k3.model.stored import StoredLinear
 
 FEW = 16
 """Rows up to which weights are what a product waits for."""
@@ -61,17 +63,22 @@ def project(
     if not all(map(_is_weight, layers)) or _has_any_global_hook():
         return tuple(layer(x) for layer in layers)
     weights = [cast(Tensor, layer.weight) for layer in layers]
-    alike = all(w.dtype == x.dtype for w in weights)
-    if not alike or not choose.packs(x, *weights):
+    if not all(map(_fits, layers, repeat(x))) or not choose.packs(x, *weights):
         return tuple(layer(x) for layer in layers)
     outs = gemm.products(x.reshape(-1, x.shape[-1]), weights)
     return tuple(out.view(*x.shape[:-1], -1) for out in outs)
 
 
+def _fits(layer: nn.Module, x: Tensor) -> bool:
+    """Whether the native product and the module make the same of x."""
+    weight = cast(Tensor, layer.weight)
+    return weight.dtype == x.dtype or type(layer) is StoredLinear
+
+
 def _is_weight(layer: nn.Module) -> bool:
     """Whether a module does nothing but multiply by its weight, unwatched."""
     return (
-        type(layer) in (nn.Linear, Projection)
+        type(layer) in (nn.Linear, Projection, StoredLinear)
         and layer.bias is None
         and not (layer._forward_hooks or layer._forward_pre_hooks)
         and "forward" not in vars(layer)

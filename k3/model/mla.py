@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from k3.config import TextConfig
 from k3.kernels import mla, precision, segments
+from k3.model import stored
 from k3.model.cache import MLACache
 from k3.model.cache_spec import MLASpec
 from k3.model.linear import RMSNorm, linear, project
@@ -119,7 +120,8 @@ class MLA(nn.Module):
         self, q: Float[Tensor, "B H T dim"], cache: MLACache
     ) -> Float[Tensor, "B H T V"]:
         """Move kv_b into the query and the output, and attend over latent rows."""
-        W = self.kv_b_proj.weight.view(self.heads, -1, self.latent)
+        W = stored.widened(self.kv_b_proj.weight, q)
+        W = W.view(self.heads, -1, self.latent)
         latent = q[..., : self.nope] @ W[:, : self.nope]
         query = torch.cat([latent, q[..., self.nope :]], -1)
         out = mla.absorbed(

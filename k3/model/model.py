@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from k3 import errors
 from k3.config import K3Config
-from k3.model import init, requests
+from k3.model import init, requests, stored
 from k3.model.decode_state import DecodeState, whole
 from k3.model.decode_step import Plans
 from k3.model.decoder import LanguageModel
@@ -25,7 +25,7 @@ class Model(nn.Module):
     """Kimi K3. Submodules and parameters carry the checkpoint's names.
 
     `dtype` is that of the trunk; router bias, decay, convolution weights and the
-    KDA output norm stay in fp32.
+    KDA output norm stay in fp32, and matrices may be held as they are stored.
 
     `weight_version`, below 2^63, marks the states this model makes. It starts at
     random, or from the files that were loaded, so another model's states are refused;
@@ -61,7 +61,11 @@ class Model(nn.Module):
         return self
 
     def load_state_dict(self, *args: Any, **options: Any) -> Any:
-        """Take other weights; states made before belong to them no longer."""
+        """Take other weights; states made before belong to them no longer.
+
+        Raises: RequestError where a stored matrix would round what it is given.
+        """
+        stored.refuse_rounding(self, args[0] if args else options["state_dict"])
         self.weight_version = secrets.randbits(62)
         return super().load_state_dict(*args, **options)
 
@@ -72,8 +76,8 @@ class Model(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        """The trunk's dtype."""
-        return self.language_model.lm_head.weight.dtype
+        """The trunk's dtype; stored matrices may be narrower."""
+        return self.language_model.model.norm.weight.dtype
 
     def forward(
         self,
@@ -174,7 +178,7 @@ class Model(nn.Module):
                 f"batch and keep_inputs must not be negative: got {batch} and "
                 f"{keep_inputs}"
             )
-        like = self.language_model.lm_head.weight
+        like = self.language_model.model.norm.weight
         caches = [
             m.init_cache(batch, like, keep_inputs)
             if isinstance(m, KDA)

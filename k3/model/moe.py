@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from k3.config import TextConfig
 from k3.kernels import moe
+from k3.model import stored
 from k3.model.experts import Experts
 from k3.model.fp32 import KeepsFloat32, at_least_float32
 from k3.model.linear import RMSNorm, linear, project
@@ -59,7 +60,7 @@ class MoE(nn.Module):
         """Route every token to its experts and add the shared ones."""
         rows = x.flatten(0, 1)
         bias = self.gate.e_score_correction_bias
-        scores = moe.scores(rows, self.gate.weight)
+        scores = moe.scores(rows, stored.widened(self.gate.weight, rows))
         choose = self.choose or moe.choose
         index, weights = choose(scores, bias, self.k, self.scaling)
         record(taps, f"{name}.scores", scores)

@@ -16,13 +16,25 @@ from k3.model.linear import RMSNorm
 from k3.model.mla import MLA
 from k3.model.mlp import MLP
 from k3.model.moe import Gate, MoE
+from k3.model.stored import FILES, StoredEmbedding, StoredLinear
 
+FLOAT = torch.float32
 FLOAT32 = ("A_log", "dt_bias", "e_score_correction_bias")
 FLOAT32_MODULES = (Conv1d, HeadNorm)
 KINDS = {
     *(nn.Linear, nn.Embedding, RMSNorm, HeadNorm, Conv1d),
     *(Layer, KDA, MLA, MLP, MoE, Gate, Experts),
+    *(StoredLinear, StoredEmbedding),
 }
+MATRICES = (nn.Linear, nn.Embedding, Gate, Experts)
+UNSTORED = (nn.Linear, nn.Embedding)
+"""Modules that refuse a weight narrower than what they multiply."""
+
+TRUNKS = ((FLOAT, FLOAT), (FILES, FILES), (FLOAT, FILES))
+"""Dtypes of the trunk and of its matrices that the native step knows."""
+
+QUERY = "res_proj"
+"""How depth queries are called: they are read with the norms, not as matrices."""
 
 
 class Watched:
@@ -40,8 +52,11 @@ class Watched:
         ]
         self.weights = [x for x in self._values if isinstance(x, Tensor)]
         self._at = list(map(Tensor.data_ptr, self.weights))
+        self.trunk = text.model.norm.weight.dtype
+        self.matrices = text.lm_head.weight.dtype
+        queries = {m for name, m in text.named_modules() if name.endswith(QUERY)}
         self.plain = all(
-            _plain(module, name, x, text.lm_head.weight.dtype)
+            self._reads(module, name, x, module in queries)
             for module in parts
             for held in (module._parameters, module._buffers)
             for name, x in held.items()
@@ -65,6 +80,24 @@ class Watched:
         if same:
             self._mark()
         return same
+
+    def _reads(self, module: nn.Module, name: str, x: Tensor, query: bool) -> bool:
+        """Whether a weight lies in memory as the native step reads it."""
+        wide = name in FLOAT32 or isinstance(module, FLOAT32_MODULES)
+        matrix = isinstance(module, MATRICES) and not query
+        wanted = self.matrices if matrix else self.trunk
+        wanted = torch.float32 if wide else wanted
+        wanted = torch.uint8 if name.endswith(("_packed", "_scale")) else wanted
+        narrow = self.matrices != self.trunk
+        widens = not narrow or not matrix or type(module) not in UNSTORED
+        return (
+            type(x) in choose.PLAIN
+            and (self.trunk, self.matrices) in TRUNKS
+            and x.dtype == wanted
+            and widens
+            and x.is_cpu
+            and x.is_contiguous()
+        )
 
     def _mark(self) -> None:
         """Remember how all that matters looks now."""
@@ -105,17 +138,3 @@ def _known(module: nn.Module) -> bool:
     if type(module) is not MoE:
         return exact
     return exact and module.dispatch is moe.combine and module.choose is None
-
-
-def _plain(module: nn.Module, name: str, x: Tensor, dtype: torch.dtype) -> bool:
-    """Whether a weight lies in memory as the native step reads it."""
-    wide = name in FLOAT32 or isinstance(module, FLOAT32_MODULES)
-    wanted = torch.float32 if wide else dtype
-    wanted = torch.uint8 if name.endswith(("_packed", "_scale")) else wanted
-    return (
-        type(x) in choose.PLAIN
-        and dtype in choose.FLOATS
-        and x.dtype == wanted
-        and x.is_cpu
-        and x.is_contiguous()
-    )

@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from k3.errors import ShapeError
 from k3.kernels import segments
-from k3.model import Model, inputs
+from k3.model import Model, inputs, stored
 from k3.model.cache import KDACache, MLACache
 from k3.model.inputs import Inputs
 from k3.model.kda import KDA
@@ -42,6 +42,7 @@ def split(model: Model, axis: Axis, sent_bytes: Counter[str] | None = None) -> M
     """
     if axis.size == 1:
         return model
+    stored.refuse(model, "splitting a row over ranks")
     wire = Wire(axis, Counter() if sent_bytes is None else sent_bytes)
     for module in model.modules():
         if isinstance(module, KDA):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from k3.kernels import mx
-from k3.model import Model
+from k3.model import Model, stored
 from k3.model.experts import Experts
 from k3.model.moe import MoE
 from k3.parallel import moonep
@@ -35,6 +35,7 @@ def split(model: Model, axis: Axis, *, balanced: bool = True) -> Model:
     """
     if axis.size == 1:
         return model
+    stored.refuse(model, "a split over ranks")
     for module in model.modules():
         if isinstance(module, MoE):
             home = moonep.homes(module.experts.num_experts, axis.size)

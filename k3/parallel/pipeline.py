@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from k3.data.packing import Row
 from k3.kernels import attn_res
-from k3.model import Model
+from k3.model import Model, stored
 from k3.model.attn_res import Depth
 from k3.model.decoder import Decoder
 from k3.model.mtp import MTP
@@ -116,6 +116,7 @@ def cut(
     model: Model, finish: Finish, stages: int = 1, rank: int = 0, virtual: int = 1
 ) -> Stage:
     """Keep of a model what a stage runs; the rest is given up."""
+    stored.refuse(model, "a stage of a pipeline")
     parts = layout.chunks(model.config.text, stages, virtual)
     own = parts[rank::stages]
     decoder, layers = model.language_model.model, model.config.text.num_hidden_layers

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from k3.errors import RequestError
-from k3.model import Model
+from k3.model import Model, stored
 from k3.model.experts import Experts
 from k3.model.fp32 import KeepsFloat32
 
@@ -86,6 +86,7 @@ def attach(model: Model, options: Options) -> list[str]:
     The model computes what it did before: B is zero. A is drawn from the seed.
     Raises: RequestError where no layer, or one that cannot be adapted, is meant.
     """
+    stored.refuse(model, "an adapter")
     if adapted(model):
         raise RequestError("a model has one adapter: got a second; merge the first")
     paths = targets(model, options)

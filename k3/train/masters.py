@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from k3.errors import RequestError
 from k3.kernels import mx, precision
-from k3.model import Model
+from k3.model import Model, stored
 from k3.model.experts import Experts
 from k3.train import matrices
 from k3.train.matrices import Cut
@@ -47,6 +47,7 @@ class Masters:
         qk_clip: float = 0.0,
         adamw_rate: float = 1.0,
     ) -> None:
+        stored.refuse(model, "training")
         if optimizer not in OPTIMIZERS:
             raise RequestError(
                 f"optimizer must be one of {', '.join(OPTIMIZERS)}: got {optimizer!r}"

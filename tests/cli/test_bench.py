@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from k3.kernels import choose
+
 SMALL = ("--tokens", 24, "--context", 9, "--steps", 2, "--rounds", 1, "--threads", 1)
 
 
@@ -54,11 +56,23 @@ def test_a_reader_sees_kernels_limits_and_shares(k3, checkpoint):
     found = k3("bench", checkpoint, *SMALL, "--batch", 1, "--no-memory")
     assert found.code == 0
     first, second, third, *rows = found.out.splitlines()
-    assert "float32, packed experts, 1 thread(s)" in first
+    form = ", weights as stored" if choose.ready() else ""
+    assert f"float32{form}, packed experts, 1 thread(s)" in first
     assert first.endswith("kernels")
     assert "GB/s" in second
     assert third.split() == ["median", "low", "high", "floor", "share"]
     assert [row.split()[-1] for row in rows] == ["tok/s", "ms", "tok/s"]
+
+
+def test_widened_weights_are_timed_where_they_are_asked_for(k3, checkpoint):
+    words = ("bench", checkpoint, *SMALL, "--batch", 1, "--no-memory", "--json")
+    stored, widened = (k3(*words, "--weights", w).json for w in ("stored", "widened"))
+    assert stored["settings"]["weights"] == "stored"
+    assert "weights" not in widened["settings"]
+    assert stored["context"]["active_bytes"] < 0.7 * widened["context"]["active_bytes"]
+    found = k3(*words, "--weights", "narrow")
+    assert found.code == 2
+    assert "--weights must be one of auto, stored, widened" in found.json["error"]
 
 
 @pytest.mark.parametrize(("speed", "code"), [(1e-3, 0), (1e3, 1)])

@@ -3,6 +3,7 @@
 import sys
 
 from k3.cli import env
+from k3.kernels import choose
 
 
 def test_it_names_versions_and_threads(k3):
@@ -10,6 +11,8 @@ def test_it_names_versions_and_threads(k3):
     assert found.code == 0
     assert "torch" in found.out
     assert "threads" in found.out
+    held = "stored" if choose.ready() else "widened"
+    assert f"weights {held} where nothing is trained" in found.out
 
 
 def test_json_has_every_extra(k3):

@@ -134,8 +134,8 @@ void fetch_rows(int64_t D, std::initializer_list<const void*> rows) {
 }
 
 template <class T>
-void run_layer(Pass& pass, Depth<typename T::trunk>& depth, const Layer& layer, const Carried& carried,
-               float* h, float* y) {
+void run_layer(Pass& pass, Depth<typename T::trunk>& depth, const Layer& layer,
+               const Carried& carried, float* h, float* y) {
     fetch_rows<T>(pass.z.D,
                   {layer.attn_res_norm, layer.attn_res_proj, layer.input_norm});
     depth.retrieve(layer.attn_res_norm, layer.attn_res_proj, h);

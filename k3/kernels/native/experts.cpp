@@ -197,13 +197,16 @@ void combine(const Experts& experts, const Chosen& chosen, const typename T::val
 
 }  // namespace k3
 
-// out [n L] fp32 of z [n L] fp32 or (is_bf16) bf16; `experts` as struct Experts.
+// out [n L] fp32 of z [n L] and dense experts in fp32 or (trunk 1) bf16, or (2) of fp32
+// and experts in bf16; `experts` as struct Experts.
 K3_API void k3_experts(const void* experts, const void* z, const int64_t* index,
                        const float* weights, int64_t n, int64_t k, float* out,
-                       int64_t is_bf16, int64_t threads) {
+                       int64_t trunk, int64_t threads) {
     auto& x = *static_cast<const k3::Experts*>(experts);
     k3::Chosen chosen{n, k, index, weights};
-    if (is_bf16)
+    if (trunk == 1)
         k3::combine<k3::Bf16>(x, chosen, static_cast<const k3::bf16*>(z), out, threads);
-    else k3::combine<k3::Fp32>(x, chosen, static_cast<const float*>(z), out, threads);
+    else
+        (trunk == 2 ? k3::combine<k3::Stored> : k3::combine<k3::Fp32>)(
+            x, chosen, static_cast<const float*>(z), out, threads);
 }

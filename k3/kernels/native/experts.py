@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from k3.kernels.native import library
+from k3.kernels.native import library, product
 from k3.kernels.native.operation import Floats, Ints, Operation
 
 Stack = Tensor | Sequence[Tensor]
@@ -41,8 +41,8 @@ def combine(
 ) -> Float[Tensor, "T L"]:
     """Sum of weight * w2 SiTU(w1 z, w3 z) over the chosen experts, in fp32.
 
-    `stacks` are w1, w2, w3 in the dtype of z, or their MXFP4 bytes with the scales
-    s1, s2, s3; `caps` is SiTU's beta and linear beta.
+    `stacks` are w1, w2, w3 in the dtype of z or in bf16, or their MXFP4 bytes with the
+    scales s1, s2, s3; `caps` is SiTU's beta and linear beta.
     Matches: kernels.moe.combine over model.experts.Experts.
     """
     given = [z, index, weights]
@@ -80,7 +80,7 @@ def _run(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
         z.shape[0],
         index.shape[1],
         out[0].data_ptr(),
-        z.dtype == torch.bfloat16,
+        product.trunk(z.dtype, stacks[0][0].dtype),
         torch.get_num_threads(),
     )
     return out

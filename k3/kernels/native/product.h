@@ -75,9 +75,11 @@ K3_INLINE void product_four(const typename T::weight* w, int64_t cols,
                             bool ahead) {
     Sums sums[N][4];
     if constexpr (N < 4) {
+        // Widening takes the turns in which the processor would have looked ahead.
+        const bool asks = T::VECTORS > 1 && (N > 1 || cols * sizeof *w <= 1024);
         for (int r = 0; r < 4; ++r) {
             Sums one[N][4];
-            product_block<T, 1, N>(w + r * cols, cols, x, one, false);
+            product_block<T, 1, N>(w + r * cols, cols, x, one, asks);
             for (int n = 0; n < N; ++n) sums[n][r] = one[n][0];
         }
     } else {

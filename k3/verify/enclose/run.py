@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from k3 import errors
-from k3.model import Model
+from k3.model import Model, stored
 from k3.verify.enclose import capture, truth
 from k3.verify.enclose.module import module
 from k3.verify.enclose.report import ModuleReport
@@ -75,6 +75,7 @@ def _check(model: Model) -> None:
             f"enclose runs on the CPU: got a model on {model.device}; load it with "
             "--device cpu, or enclose its modules with what the device made as got="
         )
+    stored.refuse(model, "enclose")
     for name, p in model.named_parameters():
         if not bool(torch.isfinite(p).all()):
             raise errors.RequestError(

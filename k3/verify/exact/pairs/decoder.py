@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from k3.model import Model
+from k3.model import Model, stored
 from k3.spec import attn_res, norm, ops
 from k3.spec import model as spec
 from k3.spec.weights import under
@@ -27,6 +27,7 @@ class Runs(nn.Module):
 
     def __init__(self, model: Model, forward: Forward) -> None:
         super().__init__()
+        stored.refuse(model, "exact arithmetic")
         self.model, self.body = model, forward
 
     def forward(self, **inputs: Any) -> Any:
