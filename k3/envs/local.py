@@ -3,6 +3,8 @@
 import concurrent.futures
 import contextlib
 import itertools
+import os
+import signal
 import subprocess
 import threading
 import time
@@ -66,6 +68,7 @@ class LocalSandbox:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            process_group=0,
         )
         self._end = weakref.finalize(self, _end, self._process)
         self._numbers, self._lock = itertools.count(), threading.Lock()
@@ -233,9 +236,14 @@ def _read(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill bubblewrap: with it goes the namespace and all that is in it."""
-    process.kill()
-    process.wait()
+    """Kill bubblewrap: with it goes the namespace and all that is in it.
+
+    Its group, since a child that it has just made does not die with it yet, and would
+    hold the pipes for good.
+    """
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     for pipe in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
             if pipe is not None:

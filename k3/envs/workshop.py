@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from k3.envs.harness.task import Ability
+from k3.envs.judging import judged
 from k3.envs.sandbox import MIB, Backend, Checkpoint, Limits, Ran, Sandbox
 from k3.errors import CheckpointError, RequestError
 
@@ -55,21 +56,11 @@ class Workshop:
     def judge(self, act: Callable[[Sandbox], T]) -> T:
         """Do something in a fork, so that nothing of it is left here.
 
-        Raises: RequestError for files that cannot be copied, CheckpointError where
-        sandboxes are lost again and again.
+        Raises: RequestError for files that cannot be copied, Killed for what ends every
+        fork, CheckpointError where sandboxes are lost again and again.
         """
-        for _ in range(TRIES):
-            fork = self.use(lambda box: _still(box, box.fork), changes=False)
-            try:
-                return act(fork)
-            except RequestError:
-                if fork.alive:
-                    raise
-            finally:
-                fork.destroy()
-        raise CheckpointError(
-            f"a fork must stay alive to judge: lost {TRIES} in a row; look at what "
-            "ends them"
+        return judged(
+            lambda: self.use(lambda box: _still(box, box.fork), changes=False), act
         )
 
     def run(self, command: str) -> str:

@@ -1,12 +1,14 @@
 """A long assignment in a sandbox: open diagnostics, hidden checks, few submissions."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from k3.data.tasks.lot import Lot, Split
 from k3.envs.able import TEXT, able
 from k3.envs.autonomous import formula, packing
 from k3.envs.autonomous.assignment import DIAGNOSE, PROGRAM, Assignment
 from k3.envs.harness.task import Ability, Steps
+from k3.envs.judging import judged
 from k3.envs.sandbox import Backend, Checkpoint, Limits, Sandbox
 from k3.errors import RequestError
 
@@ -25,7 +27,10 @@ cases that nobody has seen. What the diagnostics say counts for nothing."""
 
 
 class Autonomous:
-    """Implements `Task`: a sandbox, and checkpoints of what was submitted."""
+    """Implements `Task`: a sandbox, and checkpoints of what was submitted.
+
+    `why` says what kept the program from being tried, where something did.
+    """
 
     def __init__(self, assignment: Assignment, backend: Backend) -> None:
         self.assignment, self._backend = assignment, backend
@@ -33,6 +38,7 @@ class Autonomous:
         self._box = backend.create(files, limits=LIMITS)
         self._kept: list[Checkpoint] = []
         self._score: float | None = None
+        self.why = ""
 
     @property
     def goal(self) -> str:
@@ -70,7 +76,10 @@ class Autonomous:
         return "done"
 
     def score(self) -> float:
-        """The share of hidden cases that the last submission solves; judged once."""
+        """The share of hidden cases that the last submission solves; judged once.
+
+        Raises: CheckpointError where sandboxes are lost whatever is run in them.
+        """
         if self._score is None:
             self._score = self._judged() if self._kept else 0.0
         return self._score
@@ -99,21 +108,21 @@ class Autonomous:
 
     def _judged(self) -> float:
         """Run the hidden cases in a sandbox made from the last submission."""
-        judge = self._backend.create(start=self._kept[-1])
         try:
-            right = 0
-            for case in self.assignment.hidden:
-                ran = judge.run(
-                    ["python3", PROGRAM],
-                    stdin=case.given.encode(),
-                    seconds=CASE_SECONDS,
-                )
-                right += ran.code == 0 and case.right(ran.text)
-            return right / len(self.assignment.hidden)
-        except RequestError:
+            made = partial(self._backend.create, start=self._kept[-1])
+            return judged(made, self._share)
+        except RequestError as error:
+            self.why = str(error)
             return 0.0
-        finally:
-            judge.destroy()
+
+    def _share(self, box: Sandbox) -> float:
+        """The share of hidden cases that come out right there."""
+        right = 0
+        for case in self.assignment.hidden:
+            given = case.given.encode()
+            ran = box.run(["python3", PROGRAM], stdin=given, seconds=CASE_SECONDS)
+            right += ran.code == 0 and case.right(ran.text)
+        return right / len(self.assignment.hidden)
 
     def _run(self, command: str) -> str:
         return _said(self._box, ["bash", "-c", command])

@@ -55,7 +55,10 @@ def make(split: Split, index: int, backend: Backend) -> "Coding":
 
 
 class Coding:
-    """Implements `Task`: 1 if all hidden cases come out right in a fork, else 0."""
+    """Implements `Task`: 1 if all hidden cases come out right in a fork, else 0.
+
+    `why` says what kept the program from being tried, where something did.
+    """
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class Coding:
         files = {"examples.json": examples, "check.py": CHECK.encode()}
         self.workshop = Workshop(backend, files)
         self._score: float | None = None
+        self.why = ""
 
     @property
     def goal(self) -> str:
@@ -96,9 +100,9 @@ class Coding:
         if self._score is None:
             try:
                 self._score = float(self.workshop.judge(self._is_right))
-            except RequestError:
-                # What cannot be copied into a fork is no program that runs there.
-                self._score = 0.0
+            except RequestError as error:
+                # What cannot be copied into a fork, or ends it, is no program there.
+                self._score, self.why = 0.0, str(error)
         return self._score
 
     def close(self) -> None:
