@@ -11,7 +11,7 @@ from k3.logic.match import opened
 from k3.proof import chunk, chunks, decay, substitution
 from k3.spec import kda as spec
 
-SIZES = [(1, 1), (2, 3), (3, 2), (5, 3)]
+SIZES = [(1, 1), (2, 3), (3, 2), pytest.param(5, 3, marks=pytest.mark.slow)]
 
 
 def made(rng, *shape):

@@ -18,7 +18,8 @@ from k3.logic.match import opened
 
 THEOREMS = proof.theorems()
 SIZES = (1, 2, 3, 4)
-TRIES = 12
+TRIES, MANY = 4, 12
+"""Instances of a size: in the default run, and with what is slow."""
 ENOUGH = 3
 
 
@@ -191,7 +192,8 @@ def instance(phi, rng, size, given):
 
 
 @pytest.mark.parametrize("name", THEOREMS)
-def test_the_statement_holds_at_every_size(name):
+@pytest.mark.parametrize("tries", [TRIES, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_the_statement_holds_at_every_size(name, tries):
     if name in BY_HAND:
         by_hand = Path(__file__).with_name("test_definitions.py").read_text()
         assert f"def {BY_HAND[name]}(" in by_hand
@@ -200,7 +202,7 @@ def test_the_statement_holds_at_every_size(name):
     quantified = phi.op == "forall"
     for size in SIZES:
         found = 0
-        for k in range(TRIES * 20):
+        for k in range(MANY * 20):
             rng = random.Random(f"{name} {size} {k}")
             given = MADE[name](rng, size) if name in MADE else {}
             try:
@@ -209,7 +211,7 @@ def test_the_statement_holds_at_every_size(name):
                 continue
             assert holds is not False, (name, size, k)
             found += holds is True
-            if found >= (TRIES if quantified else 1):
+            if found >= (tries if quantified else 1):
                 break
         if quantified:
             assert found >= ENOUGH, f"{name}: {found} instances of size {size}"

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_leaves
 
-from k3.verify.exact import run
+from k3.verify.exact import nested, run
 from k3.verify.exact.mode import ExactMode
 from k3.verify.exact.number import Reference
 from k3.verify.exact.report import Place
@@ -49,10 +48,10 @@ class Trace:
 
     def __call__(self, func: Any, args: Any, out: Any) -> None:
         """Record one operation."""
-        made = [x for x in tree_leaves(out) if isinstance(x, ExactTensor)]
+        made = [x for x in nested.leaves(out) if isinstance(x, ExactTensor)]
         if not made:
             return
-        taken = [x for x in tree_leaves(args) if isinstance(x, ExactTensor)]
+        taken = [x for x in nested.leaves(args) if isinstance(x, ExactTensor)]
         constant = all(x.cell.constant for x in made)
         inputs = {self.maker[id(x)] for x in taken if id(x) in self.maker}
         known = constant or all(self.known(x) for x in made)

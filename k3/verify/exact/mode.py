@@ -14,10 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_leaves, tree_map
 
 from k3 import errors
-from k3.verify.exact import move
+from k3.verify.exact import move, nested
 from k3.verify.exact.rules import RULES
 from k3.verify.exact.tensor import ExactTensor, Unsupported, constant, is_exact, words
 from k3.verify.exact.tower import Tower
@@ -97,7 +96,7 @@ class ExactMode(TorchDispatchMode):
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         name = func._schema.name.split("::")[1]
-        exact = [x for x in tree_leaves((args, kwargs)) if is_exact(x)]
+        exact = [x for x in nested.leaves((args, kwargs)) if is_exact(x)]
         if not exact:
             return self._plain(func, name, args, kwargs)
         self.ops[name] = self.ops.get(name, 0) + 1
@@ -142,7 +141,7 @@ class ExactMode(TorchDispatchMode):
                 return x.f
             return torch.float64 if x in _NARROW else x
 
-        out = func(*tree_map(widen, args), **tree_map(widen, kwargs))
+        out = func(*nested.mapped(widen, args), **nested.mapped(widen, kwargs))
         claimed = move.result_dtype(args, kwargs)
 
         def wrap(x: Any) -> Any:
@@ -150,7 +149,7 @@ class ExactMode(TorchDispatchMode):
                 return constant(self, x, claimed)
             return x
 
-        return tree_map(wrap, out)
+        return nested.mapped(wrap, out)
 
 
 _NARROW = (torch.float32, torch.bfloat16, torch.float16)

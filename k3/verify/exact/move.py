@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
 
+from k3.verify.exact import nested
 from k3.verify.exact.tensor import (
     ExactTensor,
     Unsupported,
@@ -49,8 +49,8 @@ def move(run: Any, func: Any, args: Any, kwargs: Any) -> Any:
     def lift(x: Any) -> Any:
         return run.lift(x) if isinstance(x, Tensor) and x.is_floating_point() else x
 
-    args, kwargs = tree_map(lift, (args, kwargs))
-    exact = [x for x in tree_leaves((args, kwargs)) if is_exact(x)]
+    args, kwargs = nested.mapped(lift, (args, kwargs))
+    exact = [x for x in nested.leaves((args, kwargs)) if is_exact(x)]
     depth = min(x.depth for x in exact)
     f = _on(func, args, kwargs, lambda x: x.f)
     each = [_on(func, args, kwargs, lambda x, i=i: x.c[i]) for i in range(depth)]
@@ -96,7 +96,7 @@ def _on(func: Any, args: Any, kwargs: Any, part: Any) -> Any:
     def pick(x: Any) -> Any:
         return part(x) if is_exact(x) else x
 
-    return func(*tree_map(pick, args), **tree_map(pick, kwargs))
+    return func(*nested.mapped(pick, args), **nested.mapped(pick, kwargs))
 
 
 def _wrap(source: ExactTensor, f: Tensor, c: list[Tensor], still: bool) -> ExactTensor:
@@ -132,7 +132,7 @@ def assign(t: ExactTensor, source: ExactTensor) -> None:
 def result_dtype(*parts: Any) -> torch.dtype:
     """The dtype a result claims: the widest among the tensors."""
     found = None
-    for x in tree_leaves(parts):
+    for x in nested.leaves(parts):
         if isinstance(x, torch.dtype) and x.is_floating_point:
             return x
         if isinstance(x, Tensor) and x.is_floating_point():

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from k3 import errors
-from k3.verify.exact import literal
+from k3.verify.exact import literal, nested
 from k3.verify.exact.tower import Tower
 
 
@@ -98,12 +98,9 @@ class ExactTensor(torch.Tensor):
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         """Outside the mode an exact tensor still means its own run."""
-        run = next(x.run for x in _leaves((args, kwargs or {})) if is_exact(x))
+        given = nested.leaves((args, kwargs or {}))
+        run = next(x.run for x in given if is_exact(x))
         return run.dispatch(func, args, kwargs or {})
-
-
-def _leaves(x: Any) -> list[Any]:
-    return torch.utils._pytree.tree_leaves(x)
 
 
 def is_exact(x: Any) -> bool:

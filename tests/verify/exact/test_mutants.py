@@ -4,6 +4,8 @@ import pytest
 from mutants import checks
 
 NAMES = [m.name for m in checks.MUTANTS]
+# The shapes of the program are checked where its layers are tested.
+pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 def test_names_are_unique():

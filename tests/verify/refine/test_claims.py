@@ -16,6 +16,9 @@ from k3.verify.exact.report import Report
 from k3.verify.refine import check, same, stream
 from k3.verify.refine.restore import program
 
+# The shapes of the program are checked where its layers are tested.
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 
 @pytest.fixture(scope="module")
 def model():

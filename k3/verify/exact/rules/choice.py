@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
+from k3.verify.exact import nested
 from k3.verify.exact.move import result_dtype
 from k3.verify.exact.rules.ring import each, negative
 from k3.verify.exact.tensor import (
@@ -159,7 +159,7 @@ def _by_shadow(name: str) -> Callable[..., Any]:
         def pick(x: Any) -> Any:
             return x.f if is_exact(x) else x
 
-        return func(*tree_map(pick, args), **tree_map(pick, kwargs))
+        return func(*nested.mapped(pick, args), **nested.mapped(pick, kwargs))
 
     return rule
 
