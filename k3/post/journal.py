@@ -9,7 +9,7 @@ import base64
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -134,9 +134,20 @@ def _routes(trajectory: Trajectory) -> tuple[list[int], str] | None:
     return list(found.shape), base64.b64encode(found.numpy().tobytes()).decode()
 
 
-def learned(iteration: int, groups: Iterable[str]) -> Line:
-    """The line of an update: which groups the iteration of this number learns from."""
-    return {"kind": "learned", "iteration": iteration, "groups": list(groups)}
+def learned(
+    iteration: int, rewarded: Iterable[tuple[Sequence[Trajectory], Sequence[float]]]
+) -> Line:
+    """The line of an update: which groups the iteration of this number learns from.
+
+    With the reward of each sample: a judge that is asked again may say something else.
+    """
+    found = [(group[0].group, list(rewards)) for group, rewards in rewarded]
+    return {
+        "kind": "learned",
+        "iteration": iteration,
+        "groups": [name for name, _ in found],
+        "rewards": [rewards for _, rewards in found],
+    }
 
 
 def _drop_torn(path: Path) -> None:

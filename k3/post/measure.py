@@ -39,9 +39,12 @@ class Success:
 def heldout(
     sampler: Sampler, recipe: Recipe, tokenizer: Tokenizer, count: int
 ) -> dict[str, Success]:
-    """One sample of each of `count` held-out instances of every task, by its name."""
+    """One sample of each of `count` held-out instances of every task, by its name.
+
+    Samples that an environment lost are left out; a task may have none.
+    """
     prompts = Prompts(recipe, tokenizer, "heldout")
-    return _by_task(_played(sampler, prompts, recipe, count * len(recipe.tasks)))
+    return _by_task(_played(sampler, prompts, recipe, count), recipe.tasks)
 
 
 def baseline(
@@ -49,12 +52,17 @@ def baseline(
 ) -> dict[str, float]:
     """Mean tokens a sample of each task takes now, on instances that are trained on.
 
-    Raises: RequestError for a task in which nothing is written.
+    Raises: RequestError for a task in which nothing is written, or everything lost.
     """
     prompts = Prompts(recipe, tokenizer)
-    found = _by_task(_played(sampler, prompts, recipe, count * len(recipe.tasks)))
+    found = _by_task(_played(sampler, prompts, recipe, count), recipe.tasks)
     lengths = {task: success.tokens for task, success in found.items()}
     for task, tokens in lengths.items():
+        if not found[task].count:
+            raise RequestError(
+                f"a budget needs an environment that answers: got failures alone in "
+                f"{count} samples of {task}; mend it and begin again"
+            )
         if not tokens:
             raise RequestError(
                 f"a budget needs a model that writes: got no token in {count} samples "
@@ -79,14 +87,18 @@ def wilson(right: float, count: int) -> tuple[float, float]:
 def _played(
     sampler: Sampler, prompts: Prompts, recipe: Recipe, count: int
 ) -> list[Trajectory]:
+    """One sample each of `count` instances of every task."""
     options = RolloutOptions(
-        prompts=count, samples=1, share=1.0, max_tokens=recipe.max_tokens
+        prompts=count * len(recipe.tasks),
+        samples=1,
+        share=1.0,
+        max_tokens=recipe.max_tokens,
     )
     return [one for (one,) in Rollouts(sampler, prompts, options).iterate()]
 
 
-def _by_task(played: Sequence[Trajectory]) -> dict[str, Success]:
-    tasks: dict[str, list[Trajectory]] = {}
+def _by_task(played: Sequence[Trajectory], names: Sequence[str]) -> dict[str, Success]:
+    tasks: dict[str, list[Trajectory]] = {name: [] for name in names}
     for one in played:
         if not one.lost:
             tasks.setdefault(task_of(one.group), []).append(one)

@@ -36,9 +36,8 @@ def replay(loop: Loop, prompts: Numbered, lines: Sequence[Line]) -> None:
     Samples that had not finished begin anew, and so do those that an environment has
     lost, unless an update has left them out: whatever it was may be mended by now.
     """
-    updates = {
-        line["iteration"]: line["groups"] for line in lines if line["kind"] == "learned"
-    }
+    learned = {line["iteration"]: line for line in lines if line["kind"] == "learned"}
+    updates = {number: line["groups"] for number, line in learned.items()}
     left = {group for groups in updates.values() for group in groups}
     ended = {
         line["key"]: line
@@ -60,8 +59,14 @@ def replay(loop: Loop, prompts: Numbered, lines: Sequence[Line]) -> None:
     if first > last:
         loop.rollouts.count = prompts.number = first
     loop.rollouts.early = _early(lines)
-    after = [updates[i] for i in sorted(updates) if i >= loop.at.iteration]
-    loop.again = [[loop.rollouts.forget(name) for name in names] for names in after]
+    after = [learned[i] for i in sorted(learned) if i >= loop.at.iteration]
+    loop.again = [
+        [
+            (loop.rollouts.forget(name), rewards)
+            for name, rewards in zip(line["groups"], line["rewards"], strict=True)
+        ]
+        for line in after
+    ]
 
 
 def _early(lines: Sequence[Line]) -> int:

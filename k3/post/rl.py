@@ -22,11 +22,12 @@ from k3.train.writer import Writer
 
 Record = dict[str, Any]
 Group = list[Trajectory]
-Teach = Callable[[Sequence[tuple[Group, Sequence[float]]]], Sequence[Any]]
+Rewarded = tuple[Group, Sequence[float]]
+Teach = Callable[[Sequence[Rewarded]], Sequence[Any]]
 """The lessons of groups and their rewards."""
 
 
-def reinforced(rewarded: Sequence[tuple[Group, Sequence[float]]]) -> Sequence[Any]:
+def reinforced(rewarded: Sequence[Rewarded]) -> Sequence[Any]:
     """What groups teach by the rewards of their samples."""
     return [x for group, found in rewarded for x in policy.lessons(group, found)]
 
@@ -60,7 +61,8 @@ class Loop:
     """The iterations of one run.
 
     `again` holds updates that were made after the snapshot that the run goes on from:
-    they are made first, from the same samples, so that versions mean what they say.
+    they are made first, from the same samples and rewards, so that versions mean what
+    they say and no judge is asked twice.
     """
 
     recipe: Recipe
@@ -71,7 +73,7 @@ class Loop:
     journal: Journal
     teach: Teach = reinforced
     at: At = field(default_factory=At)
-    again: list[list[Group]] = field(default_factory=list)
+    again: list[list[Rewarded]] = field(default_factory=list)
 
     @staticmethod
     def of(
@@ -93,14 +95,15 @@ class Loop:
     def step(self, pool: ThreadPoolExecutor, report: Callable[[Record], None]) -> None:
         """Sample until an iteration ends, learn from the groups it completed, tell."""
         began, replayed = time.monotonic(), bool(self.again)
-        groups = self.again.pop(0) if self.again else self.rollouts.iterate()
+        rewarded = self.again.pop(0) if replayed else []
+        groups = [g for g, _ in rewarded] if replayed else self.rollouts.iterate()
         sampled = time.monotonic()
         self._check(groups)
         if not replayed:
-            names = [group[0].group for group in groups]
-            self.journal.append(journal.learned(self.at.iteration, names))
+            rewarded = [(g, self.rewards.of(g, self.at.iteration)) for g in groups]
+            self.journal.append(journal.learned(self.at.iteration, rewarded))
         with interrupt.held():
-            record = self._learn(groups, pool)
+            record = self._learn(rewarded, pool)
             ended = time.monotonic()
             self.at.seconds += ended - began
             record["seconds"] = self.at.seconds
@@ -109,12 +112,11 @@ class Loop:
             # What the snapshot holds has its line, also where Ctrl-C has waited.
             report(record | ({"again": True} if replayed else {}))
 
-    def _learn(self, groups: Sequence[Group], pool: ThreadPoolExecutor) -> Record:
+    def _learn(self, rewarded: Sequence[Rewarded], pool: ThreadPoolExecutor) -> Record:
         """Update the weights, and hand them to the sampler."""
         at, recipe = self.at, self.recipe
-        at.torn = True
-        rewarded = [(g, self.rewards.of(g, at.iteration)) for g in groups]
         lessons = self.teach(rewarded)
+        at.torn = True
         rate = recipe.rate(at.iteration)
         version = self.sampler.version
         record = self.policy.update(lessons, version, pool, rate)
@@ -122,7 +124,7 @@ class Loop:
         record |= self.policy.look(spare, version) if spare else {}
         at.iteration += 1
         at.learned_tokens += record["learned_tokens"]
-        at.sampled_tokens += sum(one.num_written for g in groups for one in g)
+        at.sampled_tokens += sum(one.num_written for g, _ in rewarded for one in g)
         self.sampler.update(at.iteration)
         at.torn = False
         told = {"step": at.iteration, "steps": recipe.iterations}
@@ -137,12 +139,12 @@ class Loop:
             )
 
 
-def _some(rewarded: Sequence[tuple[Group, Sequence[float]]]) -> list[Lesson]:
+def _some(rewarded: Sequence[Rewarded]) -> list[Lesson]:
     """The samples of one group, for parity where no group teaches anything."""
     return next((policy.lessons(g, found, every=True) for g, found in rewarded), [])
 
 
-def summary(rewarded: Sequence[tuple[Group, Sequence[float]]]) -> Record:
+def summary(rewarded: Sequence[Rewarded]) -> Record:
     """What the samples of an iteration came to."""
     samples = [one for group, _ in rewarded for one in group]
     rewards = [reward for _, found in rewarded for reward in found]

@@ -1,5 +1,6 @@
 """Reinforcement learning on finished groups: advantages, weights, budgets, the loss."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from k3.errors import RequestError
 
 EPSILON = 1e-6
+_FAR = 20.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,11 +107,13 @@ def divergence(
     """An estimate of KL(policy | frozen) at each token that the policy sampled.
 
     exp(d) - 1 - d of d = frozen - now, log-probabilities of the token: at least 0, and
-    0 where they agree. Source: the low-variance estimator of Schulman, "Approximating
+    0 where they agree. Past 20 nats it goes on as its tangent there, since exp(d) soon
+    is no number of fp32. Source: the low-variance estimator of Schulman, "Approximating
     KL divergence" (2020).
     """
     gap = frozen - now
-    return gap.exp() - 1 - gap
+    near = gap.clamp(max=_FAR)
+    return near.exp() - 1 - near + (gap - _FAR).clamp(min=0) * math.expm1(_FAR)
 
 
 def parity(

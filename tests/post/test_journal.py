@@ -41,7 +41,7 @@ def sample():
 def test_a_sample_comes_back_as_it_was(tmp_path):
     path, one = tmp_path / "j", sample()
     with Journal(path) as log:
-        log.append(journal.finished(one), journal.learned(3, ["0:t:1"]))
+        log.append(journal.finished(one), journal.learned(3, [([one], [0.1 + 0.2])]))
     first, second = journal.read(path)
     back = Trajectory("0:t:1:0", "0:t:1", Talk())
     back.episode.messages = []
@@ -49,7 +49,12 @@ def test_a_sample_comes_back_as_it_was(tmp_path):
     for name in ("tokens", "written", "logprobs", "versions", "iterations", "reward"):
         assert getattr(back, name) == getattr(one, name)
     assert back.episode.messages == one.episode.messages
-    assert second == {"kind": "learned", "iteration": 3, "groups": ["0:t:1"]}
+    assert second == {
+        "kind": "learned",
+        "iteration": 3,
+        "groups": ["0:t:1"],
+        "rewards": [[0.1 + 0.2]],
+    }
 
 
 def test_any_cut_leaves_the_whole_lines(tmp_path):
@@ -70,7 +75,7 @@ def test_any_cut_leaves_the_whole_lines(tmp_path):
         count = 2 if size == len(whole) else 1 if size >= first else 0
         assert len(list(journal.read(path))) == count
         with Journal(path) as log:
-            log.append(journal.learned(7, ["x"]))
+            log.append(journal.learned(7, []))
         lines = [json.loads(line) for line in path.read_bytes().splitlines()]
         assert len(lines) == count + 1
         assert lines[-1]["iteration"] == 7

@@ -5,7 +5,7 @@ import pytest
 from k3.errors import RequestError
 from k3.eval import metrics
 from k3.post import measure
-from k3.post.prompts import task_of
+from k3.post.prompts import Prompts, task_of
 from k3.post.recipes import RECIPES
 from k3.train.trajectory import Piece, Trajectory
 
@@ -52,6 +52,38 @@ def test_intervals_are_those_of_evaluation(right, count):
 
 def test_names_of_tasks_may_hold_anything_but_a_colon():
     assert task_of("12:table@react:300") == "table@react"
+
+
+class Gone(Prompts):
+    """Environments that fail in the tasks of these names."""
+
+    gone = ("calculator", "lookup")
+
+    def __call__(self):
+        name, make = super().__call__()
+        return name, Fallen if name.split(":")[0] in self.gone else make
+
+
+class Fallen(Silent):
+    """An environment that is not there."""
+
+    def begin(self):
+        raise OSError("the sandbox is gone")
+
+
+def test_a_task_whose_samples_are_all_lost_is_said(tiny_tokenizer, monkeypatch):
+    recipe = RECIPES["agentic-low"]
+    monkeypatch.setattr(measure, "Prompts", Gone)
+    found = measure.heldout(Mute(), recipe, tiny_tokenizer, 2)
+    assert [s.count for s in found.values()] == [0, 0]
+    with pytest.raises(RequestError, match="failures alone in 2 samples of calculat"):
+        measure.baseline(Mute(), recipe, tiny_tokenizer, 2)
+    monkeypatch.setattr(Gone, "gone", ("lookup",))
+    found = measure.heldout(Mute(), recipe, tiny_tokenizer, 2)
+    assert {task: s.count for task, s in found.items()} == {
+        "calculator": 2,
+        "lookup": 0,
+    }
 
 
 class Mute:

@@ -1,5 +1,7 @@
 """The rules of RL: advantages, weights of stale tokens, budgets, parity."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -99,3 +101,15 @@ def test_each_written_token_has_its_samples_advantage():
 def test_wrong_options_are_refused(options, sentence):
     with pytest.raises(RequestError, match=sentence):
         rl.PolicyOptions(**options)
+
+
+def test_a_divergence_far_away_is_finite_and_rises():
+    now = torch.tensor([-0.5, -30.0, -120.0, -1e4], requires_grad=True)
+    found = rl.divergence(now, torch.full((4,), -0.5))
+    assert found[0] == 0
+    assert found.isfinite().all()
+    assert (found[1:] > found[:-1]).all()
+    found.sum().backward()
+    assert now.grad.isfinite().all()
+    near = torch.tensor([-3.0])
+    assert float(rl.divergence(near, near + 2)) == pytest.approx(math.exp(2) - 3)
