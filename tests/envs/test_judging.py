@@ -1,5 +1,8 @@
 """Who ended a sandbox: what was judged in it, or something outside."""
 
+import threading
+import time
+
 import pytest
 
 from k3.envs import autonomous, judging
@@ -127,3 +130,14 @@ def test_a_judge_that_is_lost_once_is_replaced(submitted, boxes, monkeypatch):
         monkeypatch.setattr(kind, "run", once)
         assert task.score() == 1.0
         assert task.why == ""
+
+
+def test_one_that_is_hardly_made_is_destroyed(boxes):
+    """Whatever bubblewrap has got to by then, nothing waits for it."""
+    for milliseconds in range(12):
+        made = boxes.create()
+        time.sleep(milliseconds / 1000)
+        ending = threading.Thread(target=made.destroy, daemon=True)
+        ending.start()
+        ending.join(20)
+        assert not ending.is_alive(), milliseconds

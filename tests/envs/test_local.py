@@ -155,17 +155,6 @@ def commands():
             yield path.read_bytes()
 
 
-def test_one_that_is_hardly_made_is_destroyed(backend):
-    """Whatever bubblewrap has got to by then, nothing waits for it."""
-    for milliseconds in range(12):
-        made = backend.create(limits=LIMITS)
-        time.sleep(milliseconds / 1000)
-        ending = threading.Thread(target=made.destroy, daemon=True)
-        ending.start()
-        ending.join(20)
-        assert not ending.is_alive(), milliseconds
-
-
 def test_destroyed_is_destroyed(backend):
     made = backend.create(limits=LIMITS)
     sh(made, "setsid sleep 4321 & disown")
