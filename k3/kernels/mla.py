@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from k3.kernels import precision, segments
+from k3.kernels import choose, precision, segments
+from k3.kernels.native import mla as native
 
 WORKSPACE_TOKENS = 8192
 """Context rows that one pass of attention looks at; passes are merged after it."""
@@ -45,6 +46,28 @@ def attend(
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
     seen = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale)
+
+
+def attend_heads(
+    q: Float[Tensor, "B H T dim"],
+    kv: Float[Tensor, "B S H both"],
+    shared: Float[Tensor, "B S rope"],
+    scale: float,
+) -> Float[Tensor, "B H T V"]:
+    """`attend` over what kv_b_proj made of the latents, and the shared keys."""
+    alike = q.dtype == kv.dtype == shared.dtype
+    if alike and choose.native(q, kv, shared) and not choose.recorded(q, kv, shared):
+        return native.attend(q.transpose(1, 2), kv, shared, scale).transpose(1, 2)
+    return attend(q, *heads(kv, shared, q.shape[-1]), scale)
+
+
+def heads(
+    kv: Float[Tensor, "B S H both"], shared: Float[Tensor, "B S rope"], dim: int
+) -> tuple[Float[Tensor, "B H S dim"], Float[Tensor, "B H S V"]]:
+    """Every head's keys, ending with the shared ones, and its values."""
+    kv, nope = kv.transpose(1, 2), dim - shared.shape[-1]
+    shared = shared[:, None].expand(-1, kv.shape[1], -1, -1)
+    return torch.cat([kv[..., :nope], shared], -1), kv[..., nope:]
 
 
 def partial(

@@ -96,12 +96,14 @@ class MLA(nn.Module):
         """Write out every head's keys and values, a workspace at a time."""
         S = rows.shape[1]
         if S <= max(mla.WORKSPACE_TOKENS, q.shape[2]):
-            k, v = self._keys_and_values(rows)
-            if self.watch is not None and torch.is_grad_enabled():
-                self.watch(q.detach(), k.detach())
-            if self.wide_output and torch.is_grad_enabled():
-                q, k, v = precision.wide(q), precision.wide(k), precision.wide(v)
-            return mla.attend(q, k, v, self.scale)
+            kv, shared = self._written_out(rows)
+            if torch.is_grad_enabled():
+                if self.watch is not None:
+                    k, _ = mla.heads(kv, shared, q.shape[-1])
+                    self.watch(q.detach(), k.detach())
+                if self.wide_output:
+                    q, kv, shared = map(precision.wide, (q, kv, shared))
+            return mla.attend_heads(q, kv, shared, self.scale)
 
         def read(start: int, stop: int) -> tuple[Tensor, Tensor]:
             return self._keys_and_values(rows[:, start:stop])
@@ -111,10 +113,14 @@ class MLA(nn.Module):
     def _keys_and_values(
         self, rows: Float[Tensor, "B S row"]
     ) -> tuple[Float[Tensor, "B H S dim"], Float[Tensor, "B H S V"]]:
+        return mla.heads(*self._written_out(rows), self.nope + self.rope)
+
+    def _written_out(
+        self, rows: Float[Tensor, "B S row"]
+    ) -> tuple[Float[Tensor, "B S H both"], Float[Tensor, "B S rope"]]:
+        """Return keys and values of the latents for each head, and the shared keys."""
         (kv,) = project(rows[..., : self.latent], self.kv_b_proj)
-        kv = kv.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        shared = rows[:, None, :, self.latent :].expand(-1, self.heads, -1, -1)
-        return torch.cat([kv[..., : self.nope], shared], -1), kv[..., self.nope :]
+        return kv.unflatten(-1, (self.heads, -1)), rows[..., self.latent :]
 
     def _absorbed(
         self, q: Float[Tensor, "B H T dim"], cache: MLACache

@@ -8,13 +8,20 @@ namespace gemm {
 
 namespace {
 
+// Values of a row from what is turned to what is asked for: of so many rows at once the
+// processor foresees nothing.
+constexpr int64_t AHEAD = 8 * W;
+
 // Squares of R rows by W columns are turned in registers; `put` takes one column.
 template <int64_t R, class T, class Put>
 inline void turn(const T* const* rows, int64_t depth, Put&& put) {
     auto some = [&](int64_t c, int64_t n) {
         vec square[W] = {};
 #pragma GCC unroll 16
-        for (int64_t i = 0; i < R; ++i) square[i] = load_n(rows[i] + c, n);
+        for (int64_t i = 0; i < R; ++i) {
+            __builtin_prefetch(rows[i] + c + AHEAD, 0, 2);
+            square[i] = load_n(rows[i] + c, n);
+        }
         transpose(square);
 #pragma GCC unroll 16
         for (int64_t j = 0; j < W; ++j)
@@ -58,6 +65,7 @@ void decode_block(const Codes& w, int64_t count, int64_t begin, int64_t groups,
     for (int64_t i = 0; i < W; ++i) {
         const int64_t row = i < count ? i : 0;
         const uint8_t* at = w.at(row, begin);
+        __builtin_prefetch(at + COLS * w.pitch / 2, 0, 2);
         square[i] = (vec)(groups == MX_BLOCK / GROUP ? words(at)
                                                      : words_part(at, groups * 16));
         for (int64_t g = 0; g < groups; ++g)

@@ -17,8 +17,8 @@ MUTANTS = [
     layer(
         "query latent norm missing",
         "forward",
-        "self.q_a_layernorm(self.q_a_proj(x))",
-        "self.q_a_proj(x)",
+        "self.q_a_layernorm(a)",
+        "a",
     ),
     layer(
         "row latent norm missing",
@@ -29,20 +29,20 @@ MUTANTS = [
     layer(
         "norm over latent and shared key",
         "_rows",
-        "c = self.kv_a_proj_with_mqa(x)",
-        "c = torch.nn.functional.normalize(self.kv_a_proj_with_mqa(x), dim=-1)",
+        "latent = self",
+        "c = torch.nn.functional.normalize(c, dim=-1)\n    latent = self",
     ),
     layer(
         "scale 1/sqrt(content)",
         "_expanded",
-        "mla.attend(q, k, v, self.scale)",
-        "mla.attend(q, k, v, self.nope**-0.5)",
+        "mla.attend_heads(q, kv, shared, self.scale)",
+        "mla.attend_heads(q, kv, shared, self.nope**-0.5)",
     ),
-    layer(
+    kernel(
         "values before keys in kv_b",
-        "_keys_and_values",
-        "kv[..., : self.nope], shared], -1), kv[..., self.nope :]",
-        "kv[..., self.V :], shared], -1), kv[..., : self.V]",
+        "heads",
+        "kv[..., :nope], shared], -1), kv[..., nope:]",
+        "kv[..., -nope:], shared], -1), kv[..., :-nope]",
     ),
     layer(
         "query heads interleaved",
@@ -59,7 +59,7 @@ MUTANTS = [
     layer(
         "MLA output gate missing",
         "forward",
-        "(out * torch.sigmoid(precision.wide(self.g_proj(x))))",
+        "(out * torch.sigmoid(precision.wide(gate)))",
         "out",
     ),
     kernel(
