@@ -67,7 +67,7 @@ class Plan:
         if not (known and ids.is_contiguous()):
             ids = ids.to(torch.int64).contiguous()
         run.batch, run.tokens, run.threads = batch, tokens, torch.get_num_threads()
-        places.lens[:batch] = lens
+        places.lens[:batch] = list(lens)
         run.ids, run.logits = ids.data_ptr(), logits.data_ptr()
         run.sums = run.index = run.weights = None
         if taps is not None:
