@@ -20,10 +20,10 @@ import torch
 
 import k3
 from k3.cli import settings
+from k3.config.runs import EFFORTS
 from k3.post import cold, measure, picture, recipes, run
 from k3.post.recipes import Recipe
 from k3.train import sft
-from k3.train.distill import EFFORTS
 
 MOST = 6
 DIALOGUES, STEPS = 400, 120

@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from k3.cli import options, output, rating, settings
+from k3.config import runs
 from k3.errors import RequestError
 
 if TYPE_CHECKING:
     from k3.post.run import Result
 
-# The names of k3.post.recipes.RECIPES.
-RECIPES = tuple(
-    f"{domain}-{effort}"
-    for domain in ("general", "agentic", "coding")
-    for effort in ("low", "high", "max")
-)
-
 Recipe = Annotated[
-    str, typer.Argument(metavar="RECIPE", help=f"One of {', '.join(RECIPES)}.")
+    str, typer.Argument(metavar="RECIPE", help=f"One of {', '.join(runs.REINFORCED)}.")
 ]
 Out = Annotated[
     str, typer.Option(metavar="DIR", help="Where to write; runs/rl if not given.")
@@ -83,7 +77,7 @@ def rl(
     k3 rl agentic-high runs/cold --set tasks=calculator --set thinking=False
     k3 rl agentic-low runs/cold --out runs/rl --resume
     """
-    settings.one_of("RECIPE", recipe, RECIPES)
+    settings.one_of("RECIPE", recipe, runs.REINFORCED)
     from k3.post import recipes, run
 
     chosen = recipes.named(recipe).set(settings.parse(values or []))

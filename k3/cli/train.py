@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from k3.cli import options, output, settings
+from k3.config import runs
 
 if TYPE_CHECKING:
     from k3.train.pretrain import Result
     from k3.train.recipe import Recipe
 
-RECIPES = ("tiny",)
-
 
 def train(
     recipe: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="What to train: tiny.")
+        str,
+        typer.Argument(metavar="RECIPE", help=f"One of {', '.join(runs.TRAINED)}."),
     ] = "tiny",
     *,
     out: Annotated[
@@ -48,7 +48,7 @@ def train(
     k3 train tiny --out runs/short --set steps=400 --resume
     torchrun --nproc-per-node 2 -m k3 train tiny --set parallel=data=2
     """
-    settings.one_of("RECIPE", recipe, RECIPES)
+    settings.one_of("RECIPE", recipe, runs.TRAINED)
     from k3 import recipes
 
     chosen = getattr(recipes, recipe)().set(settings.parse(values or []))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from k3.errors import RequestError
+from k3.config import settings
 
 MIB = 1 << 20
 
@@ -35,17 +35,16 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Refuse limits that let nothing run."""
-        least = {"memory_bytes": 16 * MIB, "disk_bytes": 4096, "processes": 2}
-        least |= {"output_bytes": 1}
-        wrong = [
-            f"{name} must be at least {low}: got {getattr(self, name)}"
-            for name, low in least.items()
-            if getattr(self, name) < low
-        ]
-        if not 0 < self.seconds < 86_400:
-            wrong.append(f"seconds must be above 0 and below a day: got {self.seconds}")
-        if wrong:
-            raise RequestError("; ".join(wrong))
+        settings.check(self, _RULES)
+
+
+_RULES = [
+    ("memory_bytes", *settings.at_least(16 * MIB)),
+    ("disk_bytes", *settings.at_least(4096)),
+    ("processes", *settings.at_least(2)),
+    ("output_bytes", *settings.POSITIVE),
+    ("seconds", "above 0 and below a day", lambda value: 0 < value < 86_400),
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,10 +5,9 @@ four multiply. Expert ranks read rows of their own, as data ranks do; context ra
 share a row and split its tokens; pipeline ranks share a row and split the layers.
 """
 
-import dataclasses
 from dataclasses import dataclass
 
-from k3.config import TextConfig
+from k3.config import TextConfig, settings
 from k3.errors import ConfigError, RequestError
 
 AXES = ("pipeline", "expert", "data", "context")
@@ -25,12 +24,7 @@ class Mesh:
 
     def __post_init__(self) -> None:
         """Refuse an axis without ranks."""
-        wrong = [
-            f"{name} must be a whole number of at least 1: got {size!r}"
-            for name, size in dataclasses.asdict(self).items()
-            if type(size) is not int or size < 1
-        ]
-        if wrong:
+        if wrong := settings.wrong(self, _RULES, show=repr):
             raise ConfigError("; ".join(wrong))
 
     @classmethod
@@ -109,3 +103,13 @@ class Mesh:
     def __str__(self) -> str:
         """As `of` reads it."""
         return ",".join(f"{name}={getattr(self, name)}" for name in AXES)
+
+
+_RULES: list[settings.Rule] = [
+    (
+        axis,
+        "a whole number of at least 1",
+        lambda size: type(size) is int and size >= 1,
+    )
+    for axis in settings.names(Mesh, but=())
+]

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from k3.errors import RequestError
+from k3.config import settings
 from k3.model import Model
 from k3.model.taps import Taps
 from k3.post import replay
@@ -50,18 +50,13 @@ class UpdateOptions:
 
     def __post_init__(self) -> None:
         """Refuse what could not be learned with."""
-        wrong = [
-            f"{name} must be at least 1: got {getattr(self, name)}"
-            for name in ("tokens", "steps")
-            if getattr(self, name) < 1
-        ]
-        wrong += [
-            f"{name} must be above 0 and finite: got {getattr(self, name)}"
-            for name in ("learning_rate", "clip")
-            if not 0 < getattr(self, name) < math.inf
-        ]
-        if wrong:
-            raise RequestError("; ".join(wrong))
+        settings.check(self, _RULES)
+
+
+_RULES = [
+    *((name, *settings.POSITIVE) for name in ("tokens", "steps")),
+    *((name, *settings.ABOVE_ZERO) for name in ("learning_rate", "clip")),
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,14 +1,13 @@
 """Runs of reinforcement learning as data: three domains by three efforts."""
 
-import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from k3.config import runs, settings
+from k3.config.runs import DOMAINS, EFFORTS
 from k3.errors import RequestError
 from k3.post.policy import UpdateOptions
-from k3.train.distill import DOMAINS, EFFORTS
 from k3.train.rl import Budget, PolicyOptions
 from k3.train.rollout import RolloutOptions
 
@@ -67,13 +66,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Refuse a run that cannot start, naming what is wrong."""
-        wrong = [
-            f"{key} must be {rule}: got {getattr(self, key)}"
-            for key, rule, holds in _RULES
-            if not holds(getattr(self, key))
-        ]
-        if wrong:
-            raise RequestError("; ".join(wrong))
+        settings.check(self, _RULES)
         _ = self.rollouts, self.update
 
     @property
@@ -124,15 +117,11 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Values as JSON gives them back."""
-        return {
-            f.name: list(self.tasks) if f.name == "tasks" else getattr(self, f.name)
-            for f in dataclasses.fields(self)
-        }
+        return settings.values(self) | {"tasks": list(self.tasks)}
 
-    def set(self, settings: Mapping[str, Any]) -> "Recipe":
+    def set(self, given: Mapping[str, Any]) -> "Recipe":
         """Replace values by name, as text or as numbers; an unknown name is refused."""
-        values = {key: _read(self, key, value) for key, value in settings.items()}
-        return dataclasses.replace(self, **values)
+        return settings.changed(self, given, SETTINGS, {"tasks": _names})
 
 
 def named(name: str) -> Recipe:
@@ -144,31 +133,11 @@ def named(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def _read(recipe: Recipe, key: str, value: Any) -> Any:
-    if key not in SETTINGS:
-        raise RequestError(
-            f"no setting {key!r} in recipe {recipe.name}: choose one of "
-            f"{', '.join(SETTINGS)}"
-        )
-    if key == "tasks":
-        return tuple(str(value).split(","))
-    kind = type(getattr(recipe, key))
-    text = str(value)
-    if kind is bool and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        if kind is not bool:
-            return kind(text)
-    except ValueError:
-        pass
-    raise RequestError(f"setting {key} must be of type {kind.__name__}: got {value!r}")
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
-SETTINGS = tuple(
-    f.name
-    for f in dataclasses.fields(Recipe)
-    if f.name not in ("name", "domain", "effort")
-)
+SETTINGS = settings.names(Recipe, but=("name", "domain", "effort"))
 
 RESUMABLE = (
     *("iterations", "workers", "checkpoint_minutes", "keep"),
@@ -176,32 +145,28 @@ RESUMABLE = (
 )
 """What may differ when a run is resumed."""
 
-_POSITIVE = ("at least 1", lambda value: value >= 1)
-_ABOVE_ZERO = ("above 0 and finite", lambda value: 0 < value < math.inf)
-_NOT_NEGATIVE = ("at least 0 and finite", lambda value: 0 <= value < math.inf)
-_BELOW_ONE = ("from 0 to below 1", lambda value: 0 <= value < 1)
 _RULES = [
     ("domain", f"one of {', '.join(DOMAINS)}", DOMAINS.__contains__),
     ("effort", f"one of {', '.join(EFFORTS)}", EFFORTS.__contains__),
     ("tasks", "at least one name", lambda value: bool(value) and all(value)),
     ("seed", "from 0 to 2**31 - 1", lambda value: 0 <= value < 2**31),
-    ("iterations", *_POSITIVE),
-    ("learning_rate", *_ABOVE_ZERO),
-    ("last_rate", "from 0 to 1", lambda value: 0 <= value <= 1),
+    ("iterations", *settings.POSITIVE),
+    ("learning_rate", *settings.ABOVE_ZERO),
+    ("last_rate", *settings.FRACTION),
     ("optimizer", "muon or adamw", ("muon", "adamw").__contains__),
-    ("adamw_rate", *_NOT_NEGATIVE),
-    ("weight_decay", *_NOT_NEGATIVE),
-    ("beta1", *_BELOW_ONE),
-    ("beta2", *_BELOW_ONE),
-    ("budget_start", *_NOT_NEGATIVE),
-    ("budget_end", *_NOT_NEGATIVE),
-    ("budget_steps", *_POSITIVE),
-    ("budget_most", *_POSITIVE),
-    ("heldout", "at least 0", lambda value: value >= 0),
-    ("measure_every", "at least 0", lambda value: value >= 0),
-    ("workers", *_POSITIVE),
-    ("checkpoint_minutes", *_NOT_NEGATIVE),
-    ("keep", *_POSITIVE),
+    ("adamw_rate", *settings.NOT_NEGATIVE),
+    ("weight_decay", *settings.NOT_NEGATIVE),
+    ("beta1", *settings.BELOW_ONE),
+    ("beta2", *settings.BELOW_ONE),
+    ("budget_start", *settings.NOT_NEGATIVE),
+    ("budget_end", *settings.NOT_NEGATIVE),
+    ("budget_steps", *settings.POSITIVE),
+    ("budget_most", *settings.POSITIVE),
+    ("heldout", *settings.COUNT),
+    ("measure_every", *settings.COUNT),
+    ("workers", *settings.POSITIVE),
+    ("checkpoint_minutes", *settings.NOT_NEGATIVE),
+    ("keep", *settings.POSITIVE),
 ]
 
 TASKS = {
@@ -215,14 +180,13 @@ BUDGETS = {"low": (1.0, 0.5), "high": (1.5, 1.0), "max": (4.0, 4.0)}
 """First and last factor of the budget of an effort."""
 
 RECIPES = {
-    f"{domain}-{effort}": Recipe(
-        name=f"{domain}-{effort}",
+    name: Recipe(
+        name=name,
         domain=domain,
         effort=effort,
         tasks=TASKS[domain],
         budget_start=BUDGETS[effort][0],
         budget_end=BUDGETS[effort][1],
     )
-    for domain in DOMAINS
-    for effort in EFFORTS
+    for name, (domain, effort) in runs.REINFORCED.items()
 }

@@ -1,9 +1,11 @@
 """Who answers a conversation: messages in, one answer and what it cost out."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from k3.config import settings
 from k3.data.xtml import Message, RenderOptions
 from k3.envs.environment import Chat
 from k3.errors import RequestError
@@ -25,17 +27,15 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Refuse what has no meaning."""
-        wrong = [
-            f"{name} must be at least {least}: got {getattr(self, name)}"
-            for name, least in (("max_tokens", 1), ("seed", 0), ("context_tokens", 0))
-            if getattr(self, name) < least
-        ]
-        if not 0 <= self.temperature < float("inf"):
-            wrong.append(f"temperature must be at least 0: got {self.temperature}")
-        if not 0 < self.top_p <= 1:
-            wrong.append(f"top_p must be above 0 and at most 1: got {self.top_p}")
-        if wrong:
-            raise RequestError("; ".join(wrong))
+        settings.check(self, _RULES)
+
+
+_RULES = [
+    ("max_tokens", *settings.POSITIVE),
+    *((name, *settings.COUNT) for name in ("seed", "context_tokens")),
+    ("temperature", "at least 0", lambda value: 0 <= value < math.inf),
+    ("top_p", *settings.SHARE),
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

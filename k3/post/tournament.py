@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from k3.config import settings
 from k3.errors import RequestError
 from k3.post.judge import Judge
 from k3.post.rubric import Rubric
@@ -32,13 +33,10 @@ class TournamentOptions:
 
     def __post_init__(self) -> None:
         """Refuse what has no meaning."""
-        wrong = [
-            f"{name} must be at least 0: got {getattr(self, name)}"
-            for name in ("most_all", "rounds", "factor")
-            if not getattr(self, name) >= 0
-        ]
-        if wrong:
-            raise RequestError("; ".join(wrong))
+        settings.check(self, _RULES)
+
+
+_RULES = [(name, *settings.COUNT) for name in ("most_all", "rounds", "factor")]
 
 
 @dataclass(slots=True)

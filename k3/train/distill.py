@@ -7,10 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from k3.config.runs import DOMAINS, EFFORTS
 from k3.errors import RequestError
-
-DOMAINS = ("general", "agentic", "coding")
-EFFORTS = ("low", "high", "max")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
 """A training run as one value: what is trained, on what, how long and how."""
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from k3.config import K3Config
+from k3.config import K3Config, settings
 from k3.errors import ConfigError, K3Error, RequestError
 from k3.parallel import Mesh
 from k3.train import schedule, stages
@@ -68,11 +67,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Refuse a run that cannot start, naming every wrong value."""
-        wrong = [
-            f"{key} must be {rule}: got {getattr(self, key)}"
-            for key, rule, holds in _RULES
-            if not holds(getattr(self, key))
-        ]
+        wrong = settings.wrong(self, _RULES)
         wrong += [found for found in [stages.check(self.stages)] if found]
         rows = self.num_ranks + 256
         if self.config.text.vocab_size != rows:
@@ -91,31 +86,15 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Values that JSON can hold; the config as its config.json."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return values | {
+        return settings.values(self) | {
             "config": self.config.to_dict(),
             "mixture": dict(self.mixture),
             "stages": [str(stage) for stage in self.stages],
         }
 
-    def set(self, settings: Mapping[str, Any]) -> "Recipe":
+    def set(self, given: Mapping[str, Any]) -> "Recipe":
         """Replace values by name, as text or as numbers; an unknown name is refused."""
-        values: dict[str, Any] = {}
-        for key, value in settings.items():
-            if key not in SETTINGS:
-                raise RequestError(
-                    f"no setting {key!r} in recipe {self.name}: choose one of "
-                    f"{', '.join(SETTINGS)}"
-                )
-            kind = type(getattr(self, key))
-            read = _READ.get(key, kind)
-            try:
-                values[key] = read(str(value))
-            except ValueError:
-                raise RequestError(
-                    f"setting {key} must be of type {kind.__name__}: got {value!r}"
-                ) from None
-        return dataclasses.replace(self, **values)
+        return settings.changed(self, given, SETTINGS, _READ)
 
 
 def _shares(text: str) -> tuple[tuple[str, float], ...]:
@@ -147,49 +126,40 @@ def _is_mesh(text: str) -> bool:
 
 _READ = {"mixture": _shares, "stages": stages.parse}
 
-SETTINGS = tuple(
-    f.name
-    for f in dataclasses.fields(Recipe)
-    if f.name not in ("name", "config", "corpus", "num_ranks")
-)
+SETTINGS = settings.names(Recipe, but=("name", "config", "corpus", "num_ranks"))
 
-_POSITIVE = ("at least 1", lambda value: value >= 1)
-_FRACTION = ("from 0 to 1", lambda value: 0 <= value <= 1)
-_ABOVE_ZERO = ("above 0 and finite", lambda value: 0 < value < math.inf)
-_NOT_NEGATIVE = ("at least 0 and finite", lambda value: 0 <= value < math.inf)
-_BELOW_ONE = ("from 0 to below 1", lambda value: 0 <= value < 1)
 _RULES = [
     ("corpus", "stdlib", lambda value: value == "stdlib"),
-    ("num_ranks", "at least 256", lambda value: value >= 256),
+    ("num_ranks", *settings.at_least(256)),
     ("mixture", "names, each once and with a weight above 0", _is_mixture),
     ("seed", "from 0 to 2**63 - 1", lambda value: 0 <= value < 2**63),
-    ("steps", *_POSITIVE),
-    ("batch", *_POSITIVE),
-    ("tokens", "at least 2", lambda value: value >= 2),
-    ("micro_batch", *_POSITIVE),
-    ("mtp_weight", *_NOT_NEGATIVE),
+    ("steps", *settings.POSITIVE),
+    ("batch", *settings.POSITIVE),
+    ("tokens", *settings.at_least(2)),
+    ("micro_batch", *settings.POSITIVE),
+    ("mtp_weight", *settings.NOT_NEGATIVE),
     ("activations", "plain or mxfp8", ("plain", "mxfp8").__contains__),
     ("optimizer", "muon or adamw", ("muon", "adamw").__contains__),
-    ("qk_clip", *_NOT_NEGATIVE),
-    ("learning_rate", *_ABOVE_ZERO),
-    ("adamw_rate", *_ABOVE_ZERO),
+    ("qk_clip", *settings.NOT_NEGATIVE),
+    ("learning_rate", *settings.ABOVE_ZERO),
+    ("adamw_rate", *settings.ABOVE_ZERO),
     ("schedule", f"one of {', '.join(schedule.NAMES)}", schedule.NAMES.__contains__),
-    ("warmup", *_FRACTION),
-    ("decay", *_FRACTION),
-    ("weight_decay", *_NOT_NEGATIVE),
-    ("beta1", *_BELOW_ONE),
-    ("beta2", *_BELOW_ONE),
-    ("clip", *_ABOVE_ZERO),
-    ("spike", *_ABOVE_ZERO),
-    ("max_skipped", *_POSITIVE),
+    ("warmup", *settings.FRACTION),
+    ("decay", *settings.FRACTION),
+    ("weight_decay", *settings.NOT_NEGATIVE),
+    ("beta1", *settings.BELOW_ONE),
+    ("beta2", *settings.BELOW_ONE),
+    ("clip", *settings.ABOVE_ZERO),
+    ("spike", *settings.ABOVE_ZERO),
+    ("max_skipped", *settings.POSITIVE),
     ("balance", "quantile, sign or none", ("quantile", "sign", "none").__contains__),
-    ("balance_bins", "at least 0", lambda value: value >= 0),
-    ("balance_ema", *_BELOW_ONE),
-    ("bias_rate", *_NOT_NEGATIVE),
-    ("workers", *_POSITIVE),
+    ("balance_bins", *settings.COUNT),
+    ("balance_ema", *settings.BELOW_ONE),
+    ("bias_rate", *settings.NOT_NEGATIVE),
+    ("workers", *settings.POSITIVE),
     ("parallel", "axes, such as data=2,pipeline=2", _is_mesh),
-    ("log_steps", *_POSITIVE),
-    ("checkpoint_minutes", *_ABOVE_ZERO),
-    ("keep", *_POSITIVE),
-    ("window", "at least 2", lambda value: value >= 2),
+    ("log_steps", *settings.POSITIVE),
+    ("checkpoint_minutes", *settings.ABOVE_ZERO),
+    ("keep", *settings.POSITIVE),
+    ("window", *settings.at_least(2)),
 ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from k3.errors import RequestError
+from k3.config import settings
 from k3.train.trajectory import Episode as Episode
 from k3.train.trajectory import Picture as Picture
 from k3.train.trajectory import Pictured as Pictured
@@ -64,20 +64,19 @@ class RolloutOptions:
 
     def __post_init__(self) -> None:
         """Refuse what would never end or never begin."""
-        wrong = [
-            f"{name} must be at least 1: got {getattr(self, name)}"
-            for name in ("prompts", "samples", "max_tokens", "attempts")
-            if getattr(self, name) < 1
-        ]
-        if not 0 < self.share <= 1:
-            wrong.append(f"share must be above 0 and at most 1: got {self.share}")
-        if wrong:
-            raise RequestError("; ".join(wrong))
+        settings.check(self, _RULES)
 
     @property
     def enough(self) -> int:
         """Samples that end an iteration. Matches: spec.rl.rollout_ends."""
         return math.ceil(self.share * self.prompts * self.samples)
+
+
+_RULES = [
+    *((name, *settings.POSITIVE) for name in ("prompts", "samples")),
+    *((name, *settings.POSITIVE) for name in ("max_tokens", "attempts")),
+    ("share", *settings.SHARE),
+]
 
 
 class Rollouts:

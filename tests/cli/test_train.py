@@ -78,7 +78,7 @@ def test_json_is_the_result(k3, runs):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["large"], "RECIPE must be one of tiny: got 'large'"),
+        (["large"], "RECIPE must be one of tiny, scaling: got 'large'"),
         (["--set", "stepz=3"], "no setting 'stepz'"),
         (["--set", "steps=few"], "steps must be of type int"),
         (["--set", "steps=0"], "steps must be at least 1"),
