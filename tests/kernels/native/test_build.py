@@ -28,6 +28,12 @@ def built(here, **changes):
     return subprocess.run(script, capture_output=True, text=True, env=environment)
 
 
+def shared(name):
+    """Where the compiler finds a library."""
+    command = [build.compiler(), f"-print-file-name={name}"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+
 def test_where_a_compiler_is_the_kernels_are():
     if any(shutil.which(name) for name in build.COMPILERS):
         assert library.absent() is None, "run make setup"
@@ -102,11 +108,8 @@ def test_the_wheel_builds(tmp_path, compiler):
 def test_address_sanitizer_finds_nothing(tmp_path):
     """The native tests of this processor's best level with every access watched."""
     level = library.level()
-    runtime = subprocess.run(
-        [build.compiler(), "-print-file-name=libasan.so"],
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
+    # Whoever throws must be known before its first exception: Python is no C++.
+    runtimes = [shared("libasan.so"), shared("libstdc++.so.6")]
     watched = tmp_path / "watched.so"
     flags = [f.replace("-O3", "-O1") for f in (*build.FLAGS, *build.levels()[level])]
     command = [build.compiler(), *flags, "-g", "-fsanitize=address", "-shared"]
@@ -122,7 +125,7 @@ def test_address_sanitizer_finds_nothing(tmp_path):
         "    '-k', 'not level and not build and not fork']))"
     )
     environment = os.environ | {
-        "LD_PRELOAD": runtime,
+        "LD_PRELOAD": " ".join(runtimes),
         "ASAN_OPTIONS": f"detect_leaks=0:log_path={tmp_path}/report",
         "MALLOC_PERTURB_": "165",
     }
