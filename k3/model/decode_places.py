@@ -70,14 +70,14 @@ class Places(threading.local):
             and all(c.lens == state.lens for c in state.caches if type(c) is MLACache)
         )
 
-    def stay(self, state: DecodeState, tokens: int) -> bool:
-        """Whether a known state's next run finds all addresses where they are."""
-        fits = max(state.lens) + tokens <= self._room
-        return fits and self._stays and not state.keep_inputs
+    def over(self, state: DecodeState, tokens: int) -> bool:
+        """Whether a known state's next run may write over what the last one left.
 
-    def alone(self) -> bool:
-        """Whether nobody but a known state holds what the last run left."""
-        return self._alone is not None and self._alone.stand()
+        All of it is then where it was, and nobody but the state holds it.
+        """
+        if self._alone is None or max(state.lens) + tokens > self._room:
+            return False
+        return self._stays and not state.keep_inputs and self._alone.stand()
 
     def room(self, batch: int) -> Left:
         """Room for what a run leaves; unbound, so that one call makes all layers'."""
@@ -105,7 +105,8 @@ class Places(threading.local):
         """Let caches hold what the kernel has left, after so many tokens."""
         # Nobody has seen them yet, so that what is counted now is what they need.
         made = [*left.states, *left.windows] if self._stays else []
-        self._alone = alone.Alone(made) if made else None
+        rows = [cache.rows for cache in caches if isinstance(cache, MLACache)]
+        self._alone = alone.Alone(made, rows) if made else None
         new = zip(left.states, left.windows, strict=True)
         kept = iter(left.kept)
         self.advance(caches, lens)

@@ -57,10 +57,10 @@ class Plan:
         """
         lens, (batch, tokens) = state.lens, ids.shape
         places, vocab = self.places, self.addresses.sizes.vocab
-        stays = known and places.stay(state, tokens)
-        left = None if stays and places.alone() else places.room(batch)
-        if not stays:
-            assert left is not None, "only a run over what is known writes over it"
+        # Whoever comes between, or comes after an exception, must not read half a step.
+        state.spent, left = True, None
+        if not (known and places.over(state, tokens)):
+            left = places.room(batch)
             places.enter(state.take(), tokens, left)
         logits = torch.empty(batch, tokens, vocab, dtype=torch.float32)
         run = places.run
@@ -74,8 +74,8 @@ class Plan:
             self._tap(taps)
         decode.step(self.addresses.model, run, self.trunk)
         if run.refused:
+            state.spent = False
             requests.token_ids(ids, vocab, ids.device)
-        state.spent = True
         after = tuple(n + tokens for n in lens)
         if left is None:
             places.advance(state.caches, after)

@@ -30,19 +30,25 @@ class Counts(NamedTuple):
 class Alone:
     """The counts of tensors that nobody has seen yet but the one who asks.
 
-    They are not kept alive here: whoever calls `stand` knows that they live.
+    They are not kept alive here: whoever calls `stand` knows that they live. Others
+    may hold `still`, which only have to lie where they did, as all these have to.
     """
 
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
+    def __init__(self, tensors: Sequence[Tensor], still: Sequence[Tensor] = ()) -> None:
         where, inside = counts(), marks.words()
         self._differs = ctypes.c_int64(1)
         self._found = where is not None and inside is not None
         if where is None or inside is None:
             return
         # Asked for by name, a storage would be held by Python from then on.
+        inner = _memory(inside, [*tensors, *still])
+        inner += [x._cdata + where.tensor for x in tensors]
         storages = {word(x._cdata + inside.storage) for x in tensors}
-        inner = [x._cdata + where.tensor for x in tensors]
         inner += [at + where.storage for at in storages]
+        # A base that is asked for by name shows in its own counts alone.
+        views = [x for x in tensors if x._is_view()]
+        inner += {x._base._cdata + where.tensor for x in views}  # type: ignore[union-attr]
+        inner += {id(x._base) + where.object for x in views}
         # One holder, the same one as later, holds each object.
         at = [id(x) + where.object for x in tensors] + inner
         was = [1] * len(tensors) + [word(each) for each in inner]
@@ -54,11 +60,18 @@ class Alone:
         self._call = library.function("k3_words_differ", "ppip")
 
     def stand(self) -> bool:
-        """Whether each is held once, by Python, and its memory by these alone."""
+        """Whether each is held once, by Python, its memory by these, and none moved."""
         if not self._found:
             return False
         self._call(*self._given)
         return not self._differs.value
+
+
+def _memory(inside: marks.Words, tensors: Sequence[Tensor]) -> list[int]:
+    """Words that lead to the memory of tensors; three say where it is and whose."""
+    leads = [x._cdata + inside.storage for x in tensors]
+    storages = {word(each) + inside.data for each in leads}
+    return leads + [at + next_ for at in storages for next_ in (0, 8, 16)]
 
 
 @cache
