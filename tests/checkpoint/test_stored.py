@@ -127,6 +127,16 @@ def test_other_weights_are_taken_where_nothing_is_rounded(tiny):
         narrow.load_state_dict(values)
 
 
+def test_experts_that_would_be_rounded_are_refused_one_by_one(tiny):
+    wide, narrow = both(tiny, experts="dequantized")
+    values = wide.state_dict()
+    narrow.load_state_dict(values)
+    name = next(name for name in values if ".experts.1.w2" in name)
+    values[name] = values[name] * (1 + 1e-3)
+    with pytest.raises(RequestError, match=rf"{name} is held in bfloat16"):
+        narrow.load_state_dict(values)
+
+
 def test_a_plain_layer_in_a_stored_model_is_not_read_as_a_stored_one(tiny):
     wide, narrow = both(tiny)
     want = steps(wide, ids(1, 6))[1]
