@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import SupportsIndex, cast
+from typing import SupportsIndex, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from k3.model import cache_spec, packed
 from k3.model.cache import KDACache, MLACache
 
 Cache = KDACache | MLACache
+Made = TypeVar("Made")
 
 
 @dataclass(slots=True)
@@ -115,7 +116,8 @@ class DecodeState:
     def fork(self) -> "DecodeState":
         """Return an independent copy at the same position."""
         self.check(self.batch, self.weight_version)
-        return self._with([c.fork() for c in self.caches], self.lens, self.kept)
+        made = self._with([c.fork() for c in self.caches], self.lens, self.kept)
+        return self._still(made)
 
     def __copy__(self) -> "DecodeState":
         """Return a fork: two handles on the same rows would write over each other."""
@@ -159,7 +161,8 @@ class DecodeState:
                 f"got {wrong[0]}"
             )
         lens, kept = (tuple(x[row] for row in at) for x in (self.lens, self.kept))
-        return self._with([c.select(at) for c in self.caches], lens, kept)
+        made = self._with([c.select(at) for c in self.caches], lens, kept)
+        return self._still(made)
 
     def rewind(self, n: int | Sequence[int]) -> "DecodeState":
         """Return the state as it was n tokens ago, n[b] for row b; this one is spent.
@@ -201,6 +204,11 @@ class DecodeState:
         none = (0,) * self.batch
         return DecodeState(self.caches, self.lens, inputs, none, self.weight_version)
 
+    def _still(self, made: Made) -> Made:
+        """Return a copy; refuse one that a pass in another thread has written into."""
+        self.check(self.batch, self.weight_version)
+        return made
+
     def _back(self, n: int | Sequence[int]) -> tuple[int, ...]:
         """Return how far each row goes back."""
         rule = "rewind takes back a whole number of tokens"
@@ -221,7 +229,7 @@ class DecodeState:
         for i, cache in enumerate(self.caches):
             layer = cache.tensors().items()
             named |= {f"layers.{i}.{name}": x.detach().clone() for name, x in layer}
-        return named
+        return self._still(named)
 
     @staticmethod
     def unpack(tensors: dict[str, Tensor]) -> "DecodeState":

@@ -7,6 +7,7 @@ from small import config, gap, ids, model, state_gap
 from k3.config import sizes
 from k3.errors import RequestError, ShapeError
 from k3.model import DecodeState
+from k3.model.cache import MLACache
 
 KEEP = 6
 
@@ -54,6 +55,22 @@ def test_forks_share_nothing_that_grows_past_its_room(net):
     _, fork = net(ids(1, 20, seed=2), state=fork)
     again, _ = net(ids(1, 20, seed=1), state=after(net, ids(1, 60)))
     assert torch.equal(first, again)
+
+
+@pytest.mark.parametrize("copied", ["fork", "pack", "select"])
+def test_a_copy_that_a_pass_came_into_is_refused(net, monkeypatch, copied):
+    """As a pass in another thread may, which writes over what nobody else holds."""
+    state, name = after(net, ids(1, 5)), "tensors" if copied == "pack" else copied
+    real = getattr(MLACache, name)
+
+    def between(cache, *given):
+        monkeypatch.setattr(MLACache, name, real)
+        net(ids(1, 1), state=state)
+        return real(cache, *given)
+
+    monkeypatch.setattr(MLACache, name, between)
+    with pytest.raises(RequestError, match="spent"):
+        getattr(state, copied)(*[[0]] * (copied == "select"))
 
 
 @pytest.mark.parametrize("n", range(KEEP + 1))
