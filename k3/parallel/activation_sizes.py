@@ -58,14 +58,14 @@ def dense(text: TextConfig) -> Left:
 
 
 def moe(text: TextConfig) -> Left:
-    """Router, rows in and out of experts, their hidden ones, the shared experts."""
+    """Router, latents, rows in and out of experts, hidden ones, shared experts."""
     k, L = text.num_experts_per_token, text.routed_expert_hidden_size
     F = text.moe_intermediate_size
     shared = text.num_shared_experts * F
     return Left(
-        trunk=text.hidden_size + 2 * k * L + 3 * k * F + 3 * shared + 2 * L,
-        # Chosen numbers, counts and places are integers, about ten of them a choice.
-        wide=text.hidden_size + L + text.num_experts + 10 * k,
+        trunk=text.hidden_size + 2 * k * L + 3 * k * F + 3 * shared + 3 * L,
+        # Chosen numbers, counts and places are integers, about eight words a choice.
+        wide=text.hidden_size + L + text.num_experts + 8 * k,
     )
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from k3.errors import RequestError
-from k3.model import Model, stored
+from k3.model import Model, linear, stored
 from k3.model.experts import Experts
 from k3.model.fp32 import KeepsFloat32
 
@@ -70,7 +70,7 @@ class Adapted(KeepsFloat32):
         """The base's product plus the adapter's, which is taken in fp32 or wider."""
         wide = x.to(torch.promote_types(x.dtype, self.lora_A.dtype))
         added = F.linear(F.linear(wide, self.lora_A), self.lora_B) * self.scale
-        found = self.base(x)
+        (found,) = linear.project(x, self.base)
         return (found + added).to(found.dtype)
 
     @property

@@ -2,7 +2,7 @@
 
 import pytest
 
-from k3.envs import workshop
+from k3.envs import judging, workshop
 from k3.envs.sandbox import Limits
 from k3.envs.workshop import Workshop
 from k3.errors import CheckpointError, RequestError
@@ -86,7 +86,8 @@ def test_sandboxes_that_are_lost_again_and_again_are_a_sentence(shop, monkeypatc
         CheckpointError, match=r"lost 2 in a row \(a sandbox must be alive"
     ):
         shop.use(die)
-    with pytest.raises(CheckpointError, match="a fork must stay alive"):
+    monkeypatch.setattr(judging, "TRIES", 2)
+    with pytest.raises(judging.Killed, match="it ended 2 in a row"):
         shop.judge(die)
     assert len(lost) == 4
 

@@ -156,16 +156,16 @@ def test_mxfp8_activations_change_the_loss_a_little_and_it_falls(trained):
 
 def test_attention_of_mla_stays_in_single_precision(trained, monkeypatch):
     """Of a bfloat16 model too, in training; inference is as it was."""
-    trainer, attend, seen = trained(), mla.attend, []
+    trainer, attend, seen = trained(), mla.attend_heads, []
     layers = [m for m in trainer.model.modules() if isinstance(m, MLA)]
     assert [layer.wide_output for layer in layers] == [True, True]
 
-    def watch(q, k, v, scale):
-        out = attend(q, k, v, scale)
+    def watch(*given):
+        out = attend(*given)
         seen.append(out.dtype)
         return out
 
-    monkeypatch.setattr(mla, "attend", watch)
+    monkeypatch.setattr(mla, "attend_heads", watch)
     layer, x = layers[0].bfloat16(), torch.randn(1, 5, 32, dtype=torch.bfloat16)
     assert layer(x, None, (2, 3)).dtype == torch.bfloat16
     assert seen == [torch.float32] * 2

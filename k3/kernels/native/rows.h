@@ -24,9 +24,18 @@ struct Quotient {
 };
 
 inline Quotient tanh_parts(vec x) {
-    const ivec sign = (ivec)broadcast(-0.0f);
-    vec e = expm1_down((vec)((ivec)(x * 2.0f) | sign));
-    return {(vec)(((ivec)e & ~sign) | ((ivec)x & sign)), 2.0f + e};
+    // Near 0 the quotient would lose its leading bits: an odd series there.
+    vec size = x < 0.0f ? -x : x;
+    vec e = exp_down(size * -2.0f), one = broadcast(1.0f);
+    vec q = x * x;
+    vec near = broadcast(-0.01005f);
+    near = near * q + 0.0215926f;
+    near = near * q - 0.05396825f;
+    near = near * q + 0.13333333f;
+    near = near * q - 0.33333333f;
+    near = size + size * q * near;
+    vec above = size < 0.35f ? near : 1.0f - e;
+    return {x < 0.0f ? -above : above, size < 0.35f ? one : 1.0f + e};
 }
 
 inline vec tanh(vec x) {
@@ -38,9 +47,8 @@ inline vec tanh(vec x) {
 inline vec situ(vec g, vec u, float beta, float linear) {
     const Quotient a = tanh_parts(g * (1.0f / beta));
     const Quotient b = tanh_parts(u * (1.0f / linear));
-    const vec e = exp_down(g < 0.0f ? g : -g), one = broadcast(1.0f);
-    return a.above * b.above * (g < 0.0f ? e : one) * (beta * linear) /
-           (a.below * b.below * (1.0f + e));
+    return a.above * b.above * (beta * linear) /
+           (a.below * b.below * (1.0f + exp(-g)));
 }
 
 inline float sigmoid_of(float x) { return 1.0f / (1.0f + std::exp(-x)); }

@@ -98,13 +98,8 @@ inline bool all(ivec mask) {
     return sum(__builtin_convertvector(mask, vec)) == -static_cast<float>(W);
 }
 
-// e^x = 2^n (1 + r + p r) with n in the last bits of `shifted`, for |x| within the range
-// of normal numbers: relative error below 2e-7.
-struct Power {
-    vec shifted, r, p;
-};
-
-inline Power power(vec x) {
+// e^x for |x| within the range of normal numbers: relative error below 2e-7.
+inline vec exp_inside(vec x) {
     // Adding 1.5 * 2^23 rounds to an integer n, which then stands in the last bits.
     vec shifted = x * 1.44269504088896341f + 12582912.0f;
     vec n = shifted - 12582912.0f;
@@ -116,20 +111,8 @@ inline Power power(vec x) {
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    return {shifted, r, p * r};
-}
-
-inline vec exp_inside(vec x) {
-    const Power e = power(x);
-    return (vec)((ivec)(e.p * e.r + (e.r + 1.0f)) + ((ivec)e.shifted << 23));
-}
-
-// e^x - 1 for x <= 0, NaN where x is; its leading bits are right near 0 too.
-inline vec expm1_down(vec x) {
-    vec low = broadcast(-87.3f);
-    const Power e = power(x < low ? low : x);
-    vec two = (vec)((ivec)broadcast(1.0f) + ((ivec)e.shifted << 23));
-    return two * (e.p * e.r + e.r) + (two - 1.0f);
+    p = (p * r) * r + (r + 1.0f);
+    return (vec)((ivec)p + ((ivec)shifted << 23));
 }
 
 // e^x: 0 below -87.3 (no denormals), +inf above 88, NaN where x is.
