@@ -8,6 +8,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from k3.kernels import precision
+from k3.kernels.choose import SINGLE, operation, packs
+from k3.kernels.native import gemm
+from k3.kernels.native import top_k as native
 
 SAME_ROWS = 4
 """From so many rows on, a row's product has the same bits whatever the others are."""
@@ -19,11 +22,16 @@ def scores(
     x: Float[Tensor, "T D"], weight: Float[Tensor, "E D"]
 ) -> Float[Tensor, "T E"]:
     """Eq. 13: router scores sigmoid(x W^T), product and sigmoid in fp32 or wider."""
+    rows = precision.wide(x)
+    if packs(rows, weight):
+        return torch.sigmoid(gemm.products(rows, [weight])[0])
     return torch.sigmoid(precision.wide(x) @ precision.wide(weight).T)
 
 
 def top_k(values: Float[Tensor, "T E"], k: int) -> Int[Tensor, "T k"]:
     """Indices of the k largest of each row, largest first, ties to the lower index."""
+    if _native(values, k):
+        return native.top_k(values, k)
     if torch.compiler.is_compiling():
         # What is traced cannot depend on a value.
         return torch.sort(values, stable=True, dim=-1, descending=True).indices[:, :k]
@@ -33,6 +41,11 @@ def top_k(values: Float[Tensor, "T E"], k: int) -> Int[Tensor, "T k"]:
     if bool((best[:, 1:] == best[:, :-1]).any()):
         index = torch.sort(values, stable=True, dim=-1, descending=True).indices
     return index[:, :k]
+
+
+def _native(values: Tensor, k: int) -> bool:
+    fits = 0 < k <= min(native.MOST, values.shape[-1])
+    return fits and operation(values, dtypes=SINGLE)
 
 
 def route(

@@ -18,8 +18,7 @@ def rms_norm(
     as in the released model; the result has the wider dtype of the two.
     Matches: spec.norm.rms_norm.
     """
-    fits = choose.operation(x, weight) and weight.dtype == torch.float32
-    if fits and not choose.recorded(x, weight):
+    if choose.operation(x, weight) and not choose.recorded(x, weight):
         return native.rms_norm(x, weight, eps)
     if x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64):
         return F.rms_norm(x, x.shape[-1:], weight, eps)

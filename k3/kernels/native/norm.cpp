@@ -10,8 +10,9 @@ namespace {
 
 using namespace k3;
 
-template <class T>
-void row(const T* x, const float* weight, float eps, int64_t D, float* out) {
+// x as X, the weight as V, out as O, which is the wider of the two.
+template <class X, class V, class O>
+void row(const X* x, const V* weight, float eps, int64_t D, O* out) {
     vec squares = {};
     over(D, [&](int64_t i, int64_t n) {
         vec v = load_n(x + i, n);
@@ -19,28 +20,40 @@ void row(const T* x, const float* weight, float eps, int64_t D, float* out) {
     });
     float scale = 1.0f / std::sqrt(sum(squares) / static_cast<float>(D) + eps);
     over(D, [&](int64_t i, int64_t n) {
-        T rounded[W];
+        X rounded[W];
         store(rounded, load_n(x + i, n) * scale);
         store_n(out + i, load(rounded) * load_n(weight + i, n), n);
     });
 }
 
-template <class T>
-void rows(const T* x, const float* weight, float eps, int64_t R, int64_t D, float* out,
-          int64_t threads) {
+struct Call {
+    const void *x, *weight;
+    float eps;
+    int64_t R, D;
+    void* out;
+    int64_t threads;
+};
+
+template <class X, class V, class O>
+void rows(const Call& c) {
     constexpr int64_t block = 32;
-    bool small = R * D < 16384;
-    parallel(small ? 1 : threads, (R + block - 1) / block, [&](int64_t b) {
-        for (int64_t r = b * block; r < R && r < (b + 1) * block; ++r)
-            row(x + r * D, weight, eps, D, out + r * D);
+    const bool small = c.R * c.D < 16384;
+    parallel(small ? 1 : c.threads, (c.R + block - 1) / block, [&](int64_t b) {
+        for (int64_t r = b * block; r < c.R && r < (b + 1) * block; ++r)
+            row(static_cast<const X*>(c.x) + r * c.D, static_cast<const V*>(c.weight),
+                c.eps, c.D, static_cast<O*>(c.out) + r * c.D);
     });
 }
 
 }  // namespace
 
-// x [R D] fp32 or (is_bf16) bf16, weight [D] fp32 -> out [R D] fp32.
-K3_API void k3_rms_norm(const void* x, const float* weight, float eps, int64_t R,
-                            int64_t D, float* out, int64_t is_bf16, int64_t threads) {
-    if (is_bf16) rows(static_cast<const bf16*>(x), weight, eps, R, D, out, threads);
-    else rows(static_cast<const float*>(x), weight, eps, R, D, out, threads);
+// out [R D] of x [R D] and weight [D], each fp32 or bf16: the wider of the two.
+K3_API void k3_rms_norm(const void* x, const void* weight, float eps, int64_t R,
+                        int64_t D, void* out, int64_t x_is_bf16, int64_t weight_is_bf16,
+                        int64_t threads) {
+    const Call call{x, weight, eps, R, D, out, threads};
+    if (x_is_bf16 && weight_is_bf16) rows<bf16, bf16, bf16>(call);
+    else if (x_is_bf16) rows<bf16, float, float>(call);
+    else if (weight_is_bf16) rows<float, bf16, float>(call);
+    else rows<float, float, float>(call);
 }

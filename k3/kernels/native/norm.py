@@ -11,7 +11,7 @@ from k3.kernels.native.operation import Floats, Ints, Operation
 def rms_norm(
     x: Float[Tensor, "*B D"], weight: Float[Tensor, " D"], eps: float
 ) -> Float[Tensor, "*B D"]:
-    """Return kernels.norm.rms_norm of fp32 or bf16 rows and an fp32 weight."""
+    """Return kernels.norm.rms_norm of rows and a weight, each in fp32 or bf16."""
     return OPERATION([x, weight], (), (eps,), record=False)[0]
 
 
@@ -19,7 +19,7 @@ def _run(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
     x, weight = (part.contiguous() for part in given)
     out = _like(given, ints, floats)
     width = weight.shape[0]
-    library.function("k3_rms_norm", "ppfiipii")(
+    library.function("k3_rms_norm", "ppfiipiii")(
         x.data_ptr(),
         weight.data_ptr(),
         floats[0],
@@ -27,13 +27,16 @@ def _run(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
         width,
         out[0].data_ptr(),
         x.dtype == torch.bfloat16,
+        weight.dtype == torch.bfloat16,
         torch.get_num_threads(),
     )
     return out
 
 
 def _like(given: list[Tensor], ints: Ints, floats: Floats) -> list[Tensor]:
-    return [torch.empty(given[0].shape, dtype=torch.float32, device=given[0].device)]
+    x, weight = given
+    wider = torch.promote_types(x.dtype, weight.dtype)
+    return [torch.empty(x.shape, dtype=wider, device=x.device)]
 
 
 OPERATION = Operation("rms_norm", _run, _like)

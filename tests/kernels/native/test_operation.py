@@ -21,6 +21,7 @@ from k3.kernels.native import (
     kda,
     kda_layer,
     norm,
+    top_k,
 )
 from k3.kernels.native import situ as native_situ
 
@@ -72,6 +73,7 @@ CASES = {
         [1e-5],
     ),
     "rms_norm": (norm, [rand(3, 5, grad=False), rand(5, grad=False)], [], [1e-5]),
+    "top_k": (top_k, [rand(3, 7, grad=False)], [2], []),
     "experts": (
         experts,
         [rand(3, 64, grad=False), INDEX, rand(3, 2, grad=False), *packed(64, 32)],
@@ -155,7 +157,7 @@ PREFILL = """
 with torch.no_grad():
     equal(compiled(ids), model(ids))
 ours = [name.split(".")[1] for name in graphs[0] if name.startswith("k3.")]
-names = "token_ids attn_res_mix rms_norm situ kda_layer experts"
+names = "token_ids attn_res_mix rms_norm situ kda_layer top_k experts"
 assert set(ours) == set(names.split()), ours
 """
 STATE = """
