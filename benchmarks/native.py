@@ -3,10 +3,11 @@
     python benchmarks/native.py [DIR] [--threads 1] [--experts packed] [--repeats 9]
 
 Products with one row are held against a streaming read of as many bytes in the same
-minute, products with many rows against a loop of products in registers; PyTorch runs
-the same work in turn. With DIR, decode steps of that checkpoint (batch 1 and 8, after
-512 tokens) and prefill of 512 follow, in bf16 and fp32. Times are the shortest of
---repeats, shares are of the floor; refuses to run without the native kernels.
+minute, products with many rows and a prompt's attention against a loop of products in
+registers; PyTorch runs the same work in turn. With DIR, decode steps of that checkpoint
+(batch 1 and 8, after 512 tokens) and prefill of 512 follow, in bf16 and fp32. Times are
+the shortest of --repeats, shares are of the floor; refuses to run without the native
+kernels.
 """
 
 import argparse
@@ -21,8 +22,8 @@ import torch.nn.functional as F
 import k3
 from k3.bench import floors, limits
 from k3.config import sizes
-from k3.kernels import choose, moe, mx
-from k3.kernels.native import experts, library, pages, product
+from k3.kernels import choose, mla, moe, mx
+from k3.kernels.native import experts, gemm, library, pages, product
 from k3.kernels.situ import situ
 from k3.model import Model
 
@@ -81,6 +82,34 @@ def one_row(
     )
     kind = f"MXFP4 x {str(dtype)[6:]}" if packed else str(dtype)[6:]
     line(f"{batch} row(s) of {columns}, {kind}", native, floor, other)
+
+
+def many_rows(matrices: int, repeats: int) -> None:
+    """512 rows by matrices of 512 by 512, packed once for all of them, in fp32."""
+    x, *weights = torch.randn(matrices + 1, 512, 512)
+    runs: list[Run] = [
+        lambda: gemm.products(x, weights),
+        lambda: [F.linear(x, w) for w in weights],
+    ]
+    native, other = in_turn(runs, 4 * repeats)
+    floor = 2 * 512**3 * matrices / peak(torch.float32)
+    line(f"512 rows by {matrices} of 512, float32", native, floor, other)
+
+
+def prompt(dtype: torch.dtype, repeats: int) -> None:
+    """Attention of 512 tokens: 8 heads, keys of 64 and 32 shared, values of 64."""
+    T, H, nope, rope, V = 512, 8, 64, 32, 64
+    q = torch.randn(1, H, T, nope + rope).to(dtype)
+    kv = torch.randn(1, T, H, nope + V).to(dtype)
+    shared = torch.randn(1, T, rope).to(dtype)
+
+    def run(kind: str) -> None:
+        with choose.use(kind), torch.inference_mode():
+            mla.attend_heads(q, kv, shared, 0.1)
+
+    native, other = in_turn([lambda: run("native"), lambda: run("torch")], repeats)
+    floor = H * T * (T + 1) * (nope + rope + V) / peak(dtype)
+    line(f"attention of 512, 8 heads, {str(dtype)[6:]}", native, floor, other)
 
 
 def many_experts(packed: bool, repeats: int) -> None:
@@ -192,7 +221,11 @@ def main() -> None:
         for batch in (1, 8):
             one_row(dtype, False, batch, args.repeats)
             one_row(dtype, True, batch, args.repeats)
-            one_row(dtype, True, batch, args.repeats, columns=256)
+            for columns in (1024, 256):
+                one_row(dtype, True, batch, args.repeats, columns)
+        prompt(dtype, args.repeats)
+    for matrices in (1, 3):
+        many_rows(matrices, args.repeats)
     for packed in (False, True):
         many_experts(packed, args.repeats)
 

@@ -7,8 +7,8 @@
 Each runs in a process of its own (benchmarks/peer) that waits while another works.
 Prefill is one prompt of --tokens with the logits of its last position, decode a greedy
 step after as many, train and muon a step of either over 2 by 256. --llama needs
-llama-cpp-python and the checkpoint in its format (the converter in its source, in the
-dtype, experts in MXFP4); --mlx needs mlx[cpu] and mlx-lm, which read DIR themselves;
+llama-cpp-python and the checkpoint in its format (benchmarks/gguf.py, in the dtype,
+experts in MXFP4); --mlx needs mlx[cpu] and mlx-lm, which read DIR themselves;
 --port the folder of pratikkorat26/KimiK3, which runs in fp32 alone. Prints medians in
 tokens a second, and of the ratios of neighbours the median, lowest and highest. Without
 a peer K3 with PyTorch's kernels is the other side.
