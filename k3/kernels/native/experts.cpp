@@ -13,7 +13,9 @@ namespace k3 {
 
 namespace {
 
-// From so many rows an expert on, on average, MXFP4 is decoded before it is multiplied.
+// From so many rows an expert on, on average, matrices are packed before they are
+// multiplied: faster, but summed otherwise, so it must not depend on what rows hold.
+// Of dense bf16, which is multiplied as it lies, twice as many.
 constexpr int64_t MANY = 24;
 // Tokens at once, so that memory is bounded: weights are read again for the next ones.
 // With 32 an expert, on average, their products hide that.
@@ -33,7 +35,6 @@ struct Grouped {
     const Experts& x;
     const Group* groups;
     int64_t used, all, threads;
-    bool decodes;
 
     // Where the packed rows of an assignment start.
     int64_t place(int64_t first, int64_t cols) const {
@@ -46,10 +47,10 @@ struct Grouped {
         for (int64_t g = 0; g < used; ++g) {
             auto [e, first, count] = groups[g];
             const V* mine = rows + place(first, x.L);
-            jobs[2 * g] = {matrix(x.w1, x.s1, e), x.F, x.L,  mine,   count,
-                           gate + first * x.F,    x.F, true, decodes};
-            jobs[2 * g + 1] = {matrix(x.w3, x.s3, e), x.F, x.L,  mine,   count,
-                               linear + first * x.F,  x.F, true, decodes};
+            jobs[2 * g] = {matrix(x.w1, x.s1, e), x.F, x.L, mine, count,
+                           gate + first * x.F,    x.F};
+            jobs[2 * g + 1] = {matrix(x.w3, x.s3, e), x.F, x.L, mine, count,
+                               linear + first * x.F,  x.F};
         }
         run_jobs<T>(jobs, 2 * used, threads);
         parallel(all * x.F < 16384 ? 1 : threads, all, [&](int64_t i) {
@@ -67,9 +68,7 @@ struct Grouped {
                        hidden + place(first, x.F),
                        count,
                        y + first * x.L,
-                       x.L,
-                       true,
-                       decodes};
+                       x.L};
         }
         run_jobs<T>(jobs, used, threads);
     }
@@ -115,7 +114,7 @@ void run_experts(Scratch& scratch, const Experts& experts, const Chosen& chosen,
     auto* weight = scratch.take<float>(all);
     auto* start = scratch.take<int64_t>(experts.E + 1);
     const int64_t used = by_expert(experts, chosen, groups, token, weight, start);
-    Grouped<T> grouped{scratch, experts, groups, used, all, threads, chosen.decodes};
+    Grouped<T> grouped{scratch, experts, groups, used, all, threads};
     auto* rows = scratch.take<typename T::value>(grouped.place(all, L));
     const bool arranged = experts.s1 != nullptr;
     for (int64_t i = 0; i < all; ++i)
@@ -154,38 +153,36 @@ void in_turn(const Chosen& chosen, int64_t most, F&& run) {
     for (int64_t first = 0; first < chosen.n; first += most) {
         const int64_t n = chosen.n - first < most ? chosen.n - first : most;
         const int64_t at = first * chosen.k;
-        run(first, Chosen{n, chosen.k, chosen.index + at, chosen.weights + at,
-                          chosen.decodes});
+        run(first, Chosen{n, chosen.k, chosen.index + at, chosen.weights + at});
     }
 }
 
 template <class T>
-void many(const Experts& experts, const Chosen& chosen, const float* z, float* out,
-          int64_t threads) {
+void many(const Experts& experts, const Chosen& chosen, const typename T::value* z,
+          float* out, int64_t threads) {
     const bool narrow = sizeof(typename T::weight) < sizeof(float);
     const auto form = experts.s1 ? gemm::MXFP4 : narrow ? gemm::BF16 : gemm::FP32;
     const int64_t some = at_once(experts, chosen.k);
-    const int64_t most = std::max(some, many_at_once(experts, chosen));
+    const int64_t most = std::max(some, many_at_once(experts, chosen, threads));
     in_turn(chosen, most, [&](int64_t first, const Chosen& part) {
         const int64_t at = first * experts.L;
-        run_many(experts, part, form, z + at, out + at, threads);
+        run_many<typename T::trunk>(experts, part, form, z + at, out + at, threads);
     });
 }
 
 template <class T>
 void combine(const Experts& experts, const Chosen& chosen, const typename T::value* z,
              float* out, int64_t threads) {
-    const bool decodes = chosen.n * chosen.k >= MANY * experts.E;
-    if constexpr (T::PER_LANE == 1)
-        if (decodes) return many<T>(experts, chosen, z, out, threads);
+    const int64_t least = T::PER_LANE == 2 && !experts.s1 ? 2 * MANY : MANY;
+    if (chosen.n * chosen.k >= least * experts.E)
+        return many<T>(experts, chosen, z, out, threads);
     Scratch scratch;  // other parts of a prompt use its memory after it
     const int64_t bound = at_once(experts, chosen.k), L = experts.L;
     const int64_t most = chosen.n < bound ? chosen.n : bound;
     const Chosen largest{most, chosen.k, nullptr, nullptr};
     scratch.reserve(experts_room<T>(experts, largest) + most * L * 4 + 4096);
     auto* wide = scratch.take<float>(most * L);
-    const Chosen all{chosen.n, chosen.k, chosen.index, chosen.weights, decodes};
-    in_turn(all, most, [&](int64_t first, const Chosen& part) {
+    in_turn(chosen, most, [&](int64_t first, const Chosen& part) {
         const auto* rows = z + first * L;
         over(part.n * L,
              [&](int64_t i, int64_t m) { store_n(wide + i, load_n(rows + i, m), m); });

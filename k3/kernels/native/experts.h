@@ -19,7 +19,6 @@ struct Chosen {
     int64_t n, k;
     const int64_t* index;
     const float* weights;
-    bool decodes = false;  // as in Job
 };
 
 // Rows of one expert in use, at `first` of the assignments sorted by expert.
@@ -42,11 +41,12 @@ void run_experts(Scratch& scratch, const Experts& experts, const Chosen& chosen,
 template <class T>
 int64_t experts_room(const Experts& experts, const Chosen& chosen);
 
-// run_experts in fp32 where each expert has many rows; dense matrices are in `form`.
+// run_experts where each expert has many rows; matrices are in `form`.
+template <class T>
 void run_many(const Experts& experts, const Chosen& chosen, gemm::Form form,
-              const float* z, float* out, int64_t threads);
+              const typename T::value* z, float* out, int64_t threads);
 
 // Tokens up to which the memory of run_many is small.
-int64_t many_at_once(const Experts& experts, const Chosen& chosen);
+int64_t many_at_once(const Experts& experts, const Chosen& chosen, int64_t threads);
 
 }  // namespace k3

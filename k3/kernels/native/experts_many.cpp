@@ -1,6 +1,8 @@
-// Chosen experts with many rows each in fp32: an expert's rows are gathered while they
-// are packed, and its matrices while they are decoded or widened (gemm.h).
+// Chosen experts with many rows each: an expert's rows are gathered while they are
+// packed, and its matrices decoded or widened (gemm.h).
+// See __AVX512BF16__ in lanes.h.
 #include <algorithm>
+#include <type_traits>
 
 #include "decode.h"
 #include "experts.h"
@@ -13,12 +15,15 @@ namespace {
 
 // Rows of one expert that a task takes: its matrices are packed once for them.
 constexpr int64_t TOGETHER = 16 * gemm::ROWS, SLICE = 64;
-// Bytes of results that wait to be added up, where threads leave them in any order.
-constexpr int64_t WAITING = 2097152;
+// Bytes of results that wait to be added up, where threads leave them in any order, and
+// of each row in the lists that a single thread goes by.
+constexpr int64_t WAITING = 2097152, LISTED = 12;
 
+template <class T>
 struct Many {
+    using V = typename T::value;
     const Experts& x;
-    const float* z;
+    const V* z;
     const int64_t* token;
     const float* weight;
     gemm::Form form;
@@ -33,20 +38,25 @@ struct Many {
     void expert(const Group& rows, float* y) const {
         static thread_local Scratch scratch;
         auto [e, first, count] = rows;
-        const gemm::Rows given{z, x.L, count, x.L, token + first};
-        const gemm::Rows hidden{nullptr, x.F, count, x.F};
-        const int64_t more = std::max(gemm::room(given), gemm::room(hidden));
-        const int64_t size = 2 * count * x.F + more;
-        scratch.reserve(size * static_cast<int64_t>(sizeof(float)) + 256);
+        const int64_t inner = count * x.F;
+        const gemm::Rows<T> given{z, x.L, count, x.L, token + first};
+        const gemm::Rows<T> empty{nullptr, x.F, count, x.F};
+        const int64_t more = std::max(gemm::room(given), gemm::room(empty));
+        scratch.reserve((2 * inner + more) * static_cast<int64_t>(sizeof(float)) + 256);
         auto* packed = scratch.take<float>(more);
-        auto* gate = scratch.take<float>(count * x.F);
-        auto* linear = scratch.take<float>(count * x.F);
+        auto* gate = scratch.take<float>(inner);
+        auto* linear = scratch.take<float>(inner);
         const gemm::Product up[] = {{source(x.w1, x.s1, e, x.F, x.L), gate, x.F},
                                     {source(x.w3, x.s3, e, x.F, x.L), linear, x.F}};
         gemm::multiply(given, up, 2, 1, packed);
-        situ_row<Fp32>(gate, linear, count * x.F, x.beta, x.linear_beta);
+        T::round_row(gate, inner);
+        T::round_row(linear, inner);
+        situ_row<T>(gate, linear, inner, x.beta, x.linear_beta);
+        // A hidden value takes the place of one that has been read.
+        auto* hidden = reinterpret_cast<V*>(gate);
+        if constexpr (!std::is_same<V, float>::value) T::pack(gate, hidden, inner);
         const gemm::Product down{source(x.w2, x.s2, e, x.L, x.F), y, x.L};
-        gemm::multiply({gate, x.F, count, x.F}, &down, 1, 1, packed);
+        gemm::multiply<T>({hidden, x.F, count, x.F}, &down, 1, 1, packed);
     }
 
     // Columns of the results of a group are added to those of their tokens.
@@ -55,7 +65,8 @@ struct Many {
             float* to = out + token[rows.first + i] * x.L + begin;
             const float *from = y + i * x.L + begin, some = weight[rows.first + i];
             over(width, [&](int64_t c, int64_t n) {
-                store_n(to + c, load_n(to + c, n) + load_n(from + c, n) * some, n);
+                const vec result = T::kept(load_n(from + c, n));
+                store_n(to + c, load_n(to + c, n) + result * some, n);
             });
         }
     }
@@ -63,18 +74,19 @@ struct Many {
 
 }  // namespace
 
-int64_t many_at_once(const Experts& experts, const Chosen& chosen) {
-    const int64_t row = chosen.k * experts.L * static_cast<int64_t>(sizeof(float));
-    return WAITING / (row + 1);
+int64_t many_at_once(const Experts& x, const Chosen& chosen, int64_t threads) {
+    const int64_t row = x.L * static_cast<int64_t>(sizeof(float));
+    return WAITING / std::max<int64_t>(chosen.k * (threads > 1 ? row : LISTED), 1);
 }
 
+template <class T>
 void run_many(const Experts& experts, const Chosen& chosen, gemm::Form form,
-              const float* z, float* out, int64_t threads) {
+              const typename T::value* z, float* out, int64_t threads) {
     const int64_t all = chosen.n * chosen.k, L = experts.L;
     const int64_t most = all / TOGETHER + (all < experts.E ? all : experts.E);
     const int64_t waiting = (threads > 1 ? all : gemm::least(all, TOGETHER)) * L;
     Scratch scratch;
-    scratch.reserve(all * 12 + experts.E * 8 + waiting * 4 +
+    scratch.reserve(all * LISTED + experts.E * 8 + waiting * 4 +
                     2 * most * static_cast<int64_t>(sizeof(Group)) + 1024);
     auto* groups = scratch.take<Group>(most);
     auto* parts = scratch.take<Group>(most);
@@ -88,7 +100,7 @@ void run_many(const Experts& experts, const Chosen& chosen, gemm::Form form,
         for (int64_t i = 0; i < groups[g].count; i += TOGETHER)
             parts[count++] = {groups[g].expert, groups[g].first + i,
                               gemm::least(TOGETHER, groups[g].count - i)};
-    const Many many{experts, z, token, weight, form, out};
+    const Many<T> many{experts, z, token, weight, form, out};
     std::memset(out, 0, chosen.n * L * sizeof(float));
     if (threads <= 1) {
         for (int64_t i = 0; i < count; ++i) {
@@ -106,5 +118,10 @@ void run_many(const Experts& experts, const Chosen& chosen, gemm::Form form,
                      gemm::least(SLICE, L - begin));
     });
 }
+
+template void run_many<Fp32>(const Experts&, const Chosen&, gemm::Form, const float*,
+                             float*, int64_t);
+template void run_many<Bf16>(const Experts&, const Chosen&, gemm::Form, const bf16*,
+                             float*, int64_t);
 
 }  // namespace k3

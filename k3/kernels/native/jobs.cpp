@@ -53,15 +53,11 @@ void run_piece(const Job& job, const Pieces& pieces, int64_t i, const Matrix& af
     const V* x = static_cast<const V*>(job.x) + first * ldx;
     float* y = job.y + first * job.ldy;
     if (job.matrix.scale) {
-        using Trunk = typename T::trunk;
-        auto* w = static_cast<const uint8_t*>(job.matrix.data);
-        if (job.decodes && job.cols <= MX_COLUMNS)
-            mx_decoded<Trunk>(w, job.matrix.scale, begin, end, job.cols, x, batch, y,
-                              job.ldy);
-        else
-            mx_product<Trunk>({w, job.matrix.scale}, begin, end, job.cols, x, batch, y,
-                              job.ldy,
-                              {static_cast<const uint8_t*>(after.data), after.scale});
+        auto place = [](const Matrix& w) {
+            return MxPlace{static_cast<const uint8_t*>(w.data), w.scale};
+        };
+        mx_product<typename T::trunk>(place(job.matrix), begin, end, job.cols, x, batch,
+                                      y, job.ldy, place(after));
     } else
         product<T>(static_cast<const typename T::weight*>(job.matrix.data), begin, end,
                    job.cols, x, batch, y, job.ldy);

@@ -19,9 +19,6 @@ struct Job {
     float* y;
     int64_t ldy;
     bool rounds = true;  // whether y is left as the trunk's dtype would keep it
-    // Whether MXFP4 rows are decoded before they are multiplied: faster for many rows
-    // of x, but summed otherwise, so it must not depend on what other rows hold.
-    bool decodes = false;
 };
 
 // Asks for all of a row that is soon read: rows of a layer are too short, and too far

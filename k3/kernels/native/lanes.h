@@ -93,8 +93,8 @@ K3_INLINE float narrowed(float x) {
 }
 
 // What a trunk is: `dot` adds a lane's products to its sum, `spread` reads 64 bytes of
-// a matrix as vectors of values, `row` widens sixteen of its elements, `round` is what
-// storing a value would leave of it. A matrix may be narrower than values are; what has
+// a matrix as vectors of values, `row` widens sixteen of its elements, `round` and `kept`
+// are what storing a value, or a vector of them, would leave of it. A matrix may be narrower than values are; what has
 // none to read is the `trunk`'s.
 struct Fp32 {
     using value = float;
@@ -108,6 +108,7 @@ struct Fp32 {
     }
     static K3_INLINE Sums row(const weight* p) { return floats(p); }
     static K3_INLINE float round(float x) { return x; }
+    static K3_INLINE vec kept(vec x) { return x; }
     static K3_INLINE void round_row(float*, int64_t) {}
     static K3_INLINE void pack(const float* x, value* y, int64_t n) {
         std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float));
@@ -141,12 +142,14 @@ struct Bf16 {
 #endif
     }
     static K3_INLINE float round(float x) { return narrowed(x); }
+    static K3_INLINE vec kept(vec x) {
+        bf16 lanes[W];
+        store(lanes, x);
+        return load(lanes);
+    }
     static K3_INLINE void round_row(float* x, int64_t n) {
-        over(n, [&](int64_t i, int64_t m) {
-            bf16 kept[W];
-            store(kept, load_n(x + i, m));
-            store_n(x + i, load(kept), m);
-        });
+        over(n,
+             [&](int64_t i, int64_t m) { store_n(x + i, kept(load_n(x + i, m)), m); });
     }
     static K3_INLINE void pack(const float* x, value* y, int64_t n) {
         over(n, [&](int64_t i, int64_t m) { store_n(y + i, load_n(x + i, m), m); });

@@ -71,8 +71,8 @@ struct Part {
         const gemm::Source common{shared, nullptr, form, n, call.shared_pitch};
         for (int64_t s = 0; s < n; s += gemm::COLS) {
             float* panel = keys + s * call.dim();
-            gemm::pack_w(own, s, 0, call.nope, panel);
-            gemm::pack_w(common, s, 0, call.rope, panel + call.nope * gemm::COLS);
+            gemm::pack_w<Fp32>(own, s, 0, call.nope, panel);
+            gemm::pack_w<Fp32>(common, s, 0, call.rope, panel + call.nope * gemm::COLS);
         }
         for (int64_t s = 0; s < n; ++s)
             for (int64_t v = 0; v < call.V; v += gemm::COLS) {
@@ -94,7 +94,8 @@ struct Part {
                 store_n(to + c, load_n(q + c, m) * call.scale, m);
             });
         }
-        gemm::pack_x({plain, call.dim(), rows, call.dim()}, 0, 0, call.dim(), queries);
+        gemm::pack_x<Fp32>({plain, call.dim(), rows, call.dim()}, 0, 0, call.dim(),
+                           queries);
     }
 
     // Scores of one query become weights relative to the greatest so far; what was
@@ -139,17 +140,18 @@ struct Part {
         if (n <= 0) return;
         take(row, rows);
         for (int64_t s = 0; s < n; s += gemm::COLS)
-            gemm::tile(queries, keys + s * call.dim(), call.dim(), scores + s, PITCH,
-                       rows, gemm::COLS, false);
+            gemm::tile<Fp32>(queries, keys + s * call.dim(), call.dim(), scores + s,
+                             PITCH, rows, gemm::COLS, false);
         for (int64_t i = 0; i < rows; ++i) {
             const int64_t some = least(seen + i, n);
             if (some > 0) soften(row + i, scores + i * PITCH, some, n);
             else std::memset(scores + i * PITCH, 0, static_cast<size_t>(n) * 4);
         }
-        gemm::pack_x({scores, PITCH, rows, n}, 0, 0, n, weights);
+        gemm::pack_x<Fp32>({scores, PITCH, rows, n}, 0, 0, n, weights);
         for (int64_t v = 0; v < call.V; v += gemm::COLS)
-            gemm::tile(weights, values + v * KEYS, n, sums + row * call.wide() + v,
-                       call.wide(), rows, gemm::COLS, true);
+            gemm::tile<Fp32>(weights, values + v * KEYS, n,
+                             sums + row * call.wide() + v, call.wide(), rows,
+                             gemm::COLS, true);
     }
 
     void run() {

@@ -156,6 +156,13 @@ K3_INLINE void mx_four(MxPlace at, int64_t ld, int64_t lds, int64_t cols,
 }
 
 #else
+// The scales of a block's groups, each on four lanes; those past `groups` are 1.
+K3_INLINE Sums mx_scales(const uint8_t* scale, int64_t groups) {
+    Sums y;
+    for (int i = 0; i < 16; ++i) y[i] = i / 4 < groups ? E8M0[scale[i / 4]] : 1.0f;
+    return y;
+}
+
 // A row by N rows of x; a lane's sum is of one block, then of blocks.
 template <class T, int N>
 K3_INLINE void mx_one(MxPlace at, int64_t cols, const typename T::value* x, int64_t ldx,
