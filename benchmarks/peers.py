@@ -1,14 +1,14 @@
 """K3 and other implementations of it, in turn on the same weights.
 
     python benchmarks/peers.py [DIR] [--dtype bfloat16] [--threads 1] [--rounds 5]
-        [--llama FILE.gguf] [--mlx] [--port FOLDER] [--what prefill decode]
-        [--clock wall]
+        [--llama FILE.gguf] [--mlx mlx-lm mlx-vlm] [--port FOLDER]
+        [--what prefill decode] [--clock wall]
 
 Each runs in a process of its own (benchmarks/peer) that waits while another works.
 Prefill is one prompt of --tokens with the logits of its last position, decode a greedy
 step after as many, train and muon a step of either over 2 by 256. --llama needs
 llama-cpp-python and the checkpoint in its format (benchmarks/gguf.py, in the dtype,
-experts in MXFP4); --mlx needs mlx[cpu] and mlx-lm, which read DIR themselves;
+experts in MXFP4); --mlx needs mlx[cpu], mlx-lm and mlx-vlm, which read DIR themselves;
 --port the folder of pratikkorat26/KimiK3, which runs in fp32 alone. Prints medians in
 tokens a second, and of the ratios of neighbours the median, lowest and highest. Without
 a peer K3 with PyTorch's kernels is the other side.
@@ -22,6 +22,7 @@ import sys
 from pathlib import Path
 
 PEER = Path(__file__).with_name("peer")
+MLX = ("mlx-lm", "mlx-vlm")
 
 
 class Worker:
@@ -67,8 +68,7 @@ def workers(args: argparse.Namespace) -> list[Worker]:
         made.append(Worker("k3 on PyTorch", "k3", args.dir, args.dtype))
     if args.llama:
         made.append(Worker("llama.cpp", "llama", args.llama, args.dtype))
-    if args.mlx:
-        made.append(Worker("mlx-lm", "mlx", args.dir, args.dtype))
+    made += [Worker(kind, kind, args.dir, args.dtype) for kind in args.mlx]
     if args.port:
         where = f"{args.port},{args.dir}"
         made.append(Worker("KimiK3 port, fp32", "port", where, "float32"))
@@ -83,7 +83,7 @@ def measure(what: str, made: list[Worker], args: argparse.Namespace) -> None:
         "muon": ("muon 2 256", 512),
     }[what]
     trained = what in ("train", "muon")
-    able = [w for w in made if not (trained and w.kind in ("llama", "mlx"))]
+    able = [w for w in made if not (trained and w.kind in ("llama", *MLX))]
     for worker in able:
         worker.ask(question)
     times = {
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--steps", type=int, default=16)
     parser.add_argument("--llama")
-    parser.add_argument("--mlx", action="store_true")
+    parser.add_argument("--mlx", nargs="+", choices=MLX, default=[])
     parser.add_argument("--port")
     parser.add_argument("--torch", action="store_true")
     parser.add_argument("--what", nargs="+", default=["prefill", "decode"])

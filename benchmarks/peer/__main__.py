@@ -2,10 +2,10 @@
 
     python benchmarks/peer KIND WHERE DTYPE THREADS CLOCK
 
-KIND is k3 (a checkpoint), llama (a GGUF file, with llama-cpp-python), mlx (a
-checkpoint, with mlx-lm), or port (the folder of a public PyTorch port,
-`FOLDER,CHECKPOINT`: the same shapes, random weights of its own; fp32 alone, its experts
-fail in bfloat16 and under autocast). Reads `prefill TOKENS`, `decode BATCH CONTEXT
+KIND is k3 (a checkpoint), llama (a GGUF file, with llama-cpp-python), mlx-lm or mlx-vlm
+(a checkpoint), or port (the folder of a public PyTorch port, `FOLDER,CHECKPOINT`: the
+same shapes, random weights of its own; fp32 alone, its experts fail in bfloat16 and
+under autocast). Reads `prefill TOKENS`, `decode BATCH CONTEXT
 STEPS`, `train BATCH TOKENS` or `muon BATCH TOKENS` and answers with seconds: of a
 prompt, of a step, of a training step with AdamW or Muon. K3 trains as its recipes do,
 weights rounded to what a file holds after every step.
@@ -17,10 +17,16 @@ import torch
 from timing import Timer
 from with_k3 import K3
 from with_llama import Llama
-from with_mlx import Mlx
+from with_mlx import Mlx, MlxVlm
 from with_port import Port
 
-KINDS = {"k3": K3, "port": Port, "llama": Llama, "mlx": Mlx}
+KINDS = {
+    "k3": K3,
+    "port": Port,
+    "llama": Llama,
+    "mlx-lm": Mlx,
+    "mlx-vlm": MlxVlm,
+}
 
 
 def main() -> None:
