@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from k3 import errors
 from k3.bench import floors
 from k3.checkpoint.load import load
 
@@ -52,13 +53,19 @@ class Memory:
 def measure(
     path: Path, *, dtype: str, experts: str, weights: str, threads: int, tokens: int
 ) -> Memory | None:
-    """Load in a new process, run a prompt and a few steps; None without /proc."""
+    """Load in a new process, run a prompt and a few steps; None without /proc.
+
+    Raises: what `k3.load` raises, as if it had been called here.
+    """
     if not STATUS.exists():
         return None
     words = [str(path), dtype, experts, weights, str(threads), str(tokens)]
     command = [sys.executable, "-c", CHILD, *words]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return Memory(**json.loads(done.stdout))
+    found = json.loads(done.stdout)
+    if "refused" in found:
+        raise getattr(errors, found["refused"])(found["why"])
+    return Memory(**found)
 
 
 def status(key: str, text: str | None = None) -> int:
@@ -98,5 +105,9 @@ def work(before: str, words: list[str]) -> Memory:
 
 
 def main(before: str, words: list[str]) -> None:
-    """Print what was found as one JSON object."""
-    print(json.dumps(asdict(work(before, words))))
+    """Print what was found as one JSON object, or why nothing could be."""
+    try:
+        found = asdict(work(before, words))
+    except errors.K3Error as error:
+        found = {"refused": type(error).__name__, "why": str(error)}
+    print(json.dumps(found))

@@ -17,6 +17,8 @@ from k3.errors import CheckpointError
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 MAX_HEADER_BYTES = 100_000_000
+SHOWN = 20
+"""Problems that a person is told one by one."""
 ITEM_BYTES = {
     "BOOL": 1,
     "U8": 1,
@@ -113,9 +115,14 @@ def read_all(
 
 
 def refuse(rule: str, wrong: list[str]) -> None:
-    """Raise one CheckpointError that lists everything wrong, if anything is."""
+    """Raise one CheckpointError if anything is wrong; it lists the first SHOWN."""
     if wrong:
-        lines = "\n".join(f"  {line}" for line in wrong)
+        shown = wrong[:SHOWN]
+        if len(wrong) > SHOWN:
+            shown.append(
+                f"... and {len(wrong) - SHOWN} more: k3 inspect --json lists all"
+            )
+        lines = "\n".join(f"  {line}" for line in shown)
         things = "problem" if len(wrong) == 1 else "problems"
         raise CheckpointError(f"{rule}: {len(wrong)} {things}\n{lines}")
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from k3.checkpoint.header import SHOWN
 from k3.config import sizes
 
-# Enough of a long list to see what happened; --json has all of it.
-_SHOWN = 20
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -114,6 +113,6 @@ def _verdict(what: str, good: str, problems: tuple[str, ...]) -> Iterator[str]:
         yield f"{what:<12}{good}"
         return
     yield f"{what:<12}{len(problems)} wrong"
-    yield from (f"  {problem}" for problem in problems[:_SHOWN])
-    if len(problems) > _SHOWN:
-        yield f"  ... and {len(problems) - _SHOWN} more: --json lists all"
+    yield from (f"  {problem}" for problem in problems[:SHOWN])
+    if len(problems) > SHOWN:
+        yield f"  ... and {len(problems) - SHOWN} more: --json lists all"

@@ -66,10 +66,10 @@ def examine(
             if name in tensors:
                 wrong.append(f"{name} is in {tensors[name].file.name} and in {shard}")
             tensors[name] = Stored(folder / shard, entry)
-    found = Survey(
-        folder=folder, config=config, experts=_storage(tensors), tensors=tensors
-    )
     listed = {name for shard in files.values() for name in shard}
+    # Of files that cannot be read the index still tells the form.
+    experts = _storage(tensors.keys() | listed)
+    found = Survey(folder=folder, config=config, experts=experts, tensors=tensors)
     wanted = table(config, found.experts)
     wrong += _missing(found, wanted, listed) if known else []
     good: list[str] = []
@@ -98,7 +98,7 @@ def table(config: K3Config, experts: str) -> names.Table:
     return packed
 
 
-def _storage(tensors: dict[str, Stored]) -> str:
+def _storage(tensors: set[str]) -> str:
     """Experts are packed where a `.weight_packed` is, whatever `ignore` says."""
     packed = any(name.endswith(".weight_packed") for name in tensors)
     return "packed" if packed else "dense"

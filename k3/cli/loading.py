@@ -68,7 +68,8 @@ def find(model: str, *, perhaps_text: bool = False) -> Path:
     if model in CONFIGS and not Path(model).exists():
         raise CheckpointError(
             f"{' and '.join(CONFIGS)} are configs without weights, which only "
-            f"k3 inspect reads: got {model}; give a folder that holds weights, or tiny"
+            f"k3 inspect and k3 plan read: got {model}; give a folder that holds "
+            "weights, or tiny"
         )
     try:
         return locate(model)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from k3.cli import request, settings
+from k3.errors import RequestError
 
 # The settings of a recipe: k3.train.recipe.SETTINGS.
 RECIPE_KEYS = (
@@ -206,7 +207,17 @@ Graph = Annotated[
 Dot = Annotated[bool, typer.Option("--dot", help="Print a Graphviz digraph.")]
 Latex = Annotated[bool, typer.Option("--latex", help="Print an aligned display.")]
 Run = Annotated[bool, typer.Option("--run", help="Evaluate at small random inputs.")]
-DrawSeed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
+
+
+def _seed(value: int) -> int:
+    if not 0 <= value < 2**63:
+        raise RequestError(f"--seed must be from 0 to 2^63 - 1: got {value}")
+    return value
+
+
+DrawSeed = Annotated[
+    int, typer.Option("--seed", help="Seed of the random inputs.", callback=_seed)
+]
 # Of verify, vectors and compare.
 Claim = Annotated[
     str,

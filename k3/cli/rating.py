@@ -93,9 +93,9 @@ def _print(found: "Sequence[Compared]", said: dict[str, Any]) -> None:
                 f"{wins:17} {r.elo:6.0f}  {r.elo_low:.0f} to {r.elo_high:.0f}"
             )
         if each.differs:
-            output.note(f"k3: {each.name} differs in {', '.join(each.differs)}")
+            output.warn(f"{each.name} differs in {', '.join(each.differs)}")
     if said:
-        output.note(
-            f"k3: the judge was asked {said['asked']} times; {said['unread']} answers "
+        output.warn(
+            f"the judge was asked {said['asked']} times; {said['unread']} answers "
             "could not be read and count as ties"
         )

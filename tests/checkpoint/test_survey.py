@@ -64,6 +64,24 @@ def test_report_8_empty_folder_and_folder_named_as_a_shard(tmp_path, refused, ti
     assert "model.safetensors is a directory" in refused(tmp_path)
 
 
+def test_shards_that_nobody_can_read_say_nothing_of_what_is_in_them(copied, refused):
+    """The index still tells that experts are packed."""
+    for file in copied.glob("*.safetensors"):
+        file.write_bytes(b"\xff" * 100)
+    message = refused(copied)
+    assert "3 problems" in message
+    assert "is missing" not in message
+
+
+def test_of_many_problems_the_first_are_told(copied, edit, refused):
+    extra = {f"extra.{i}": torch.zeros(1) for i in range(30)}
+    edit(copied, 1, lambda tensors: tensors.update(extra))
+    message = refused(copied)
+    assert "30 problems" in message
+    assert len(message.splitlines()) == 22
+    assert message.endswith("... and 10 more: k3 inspect --json lists all")
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_report_8_everything_wrong_is_in_one_error(mode, copied, edit, refused):
     def damage(tensors):

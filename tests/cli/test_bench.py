@@ -1,6 +1,7 @@
 """k3 bench: figures beside floors, saved runs, and what is refused."""
 
 import json
+import shutil
 
 import pytest
 
@@ -127,3 +128,14 @@ def test_a_factor_below_1_is_refused(k3, saved):
     found = k3("bench", "tiny", "--against", saved, "--factor", 0.5)
     assert found.code == 2
     assert "--factor is how many times slower is allowed: got 0.5" in found.err
+
+
+def test_a_damaged_checkpoint_is_refused_in_a_sentence(k3, checkpoint, tmp_path):
+    shutil.copytree(checkpoint, tmp_path / "model")
+    file = next((tmp_path / "model").glob("*.safetensors"))
+    with file.open("r+b") as stream:
+        stream.truncate(20_000)
+    found = k3("bench", tmp_path / "model", *SMALL)
+    assert found.code == 2
+    assert "cut off" in found.err
+    assert "Traceback" not in found.err

@@ -240,9 +240,8 @@ def test_a_text_in_the_place_of_the_model(k3, model):
 def test_configs_have_no_weights(k3, name, verb):
     found = k3(verb[0], name, *verb[1:])
     assert found.code == 2
-    assert f"configs without weights, which only k3 inspect reads: got {name}" in (
-        found.err
-    )
+    why = f"configs without weights, which only k3 inspect and k3 plan read: got {name}"
+    assert why in found.err
 
 
 def test_dense_is_another_word_for_dequantized(k3, checkpoint):
