@@ -11,11 +11,14 @@ from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
 from k3.errors import ShapeError
+from k3.kernels.choose import FLOATS, native
+from k3.kernels.native import mx as compiled
 
 GROUP = 32
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 RULES = ("floor", "ceil")
 DTYPES = (torch.bfloat16, torch.float32, torch.float64)
+NOT_FINITE = "MXFP4 packs finite values: got inf or NaN; clean the tensor"
 
 
 def decode(
@@ -58,15 +61,14 @@ def encode(
     magnitudes in (6s, 7s) saturate at 6s. "ceil": the least scale with |x| <= 6s.
     A group of zeros gets scale byte 0. Packing decoded values again loses nothing.
     """
-    if rule not in RULES:
-        raise ShapeError(f"an MXFP4 rule is one of {RULES}: got {rule!r}")
-    if x.shape[-1] % GROUP:
-        raise ShapeError(
-            f"MXFP4 packs rows of a multiple of {GROUP} values: got {x.shape[-1]}; "
-            "pad the row or keep the tensor dense"
-        )
+    _check_values(x, rule)
+    if native(x, dtypes=FLOATS):
+        made = compiled.encode(x.detach().float(), ceil=rule == "ceil")
+        if made is None:
+            raise ShapeError(NOT_FINITE)
+        return made
     wide = x.detach() if x.dtype is torch.float64 else x.detach().float()
-    groups = wide.reshape(*x.shape[:-1], -1, GROUP)
+    groups = wide.unflatten(-1, (x.shape[-1] // GROUP, GROUP))
     scale = _group_scale(groups, rule)
     factors = _scales(groups.dtype, x.device)[scale.int()]
     codes = nibbles(groups / factors.unsqueeze(-1)).flatten(-2)
@@ -75,11 +77,34 @@ def encode(
     return (pairs | pairs >> 4).to(torch.uint8), scale
 
 
+def rounded(
+    x: Float[Tensor, "*rows values"], rule: str = "floor"
+) -> Float[Tensor, "*rows values"]:
+    """The values that MXFP4 keeps of x, in its dtype: decode(*encode(x, rule))."""
+    _check_values(x, rule)
+    if native(x, dtypes=(torch.float32,)):
+        made = compiled.rounded(x.detach(), ceil=rule == "ceil")
+        if made is None:
+            raise ShapeError(NOT_FINITE)
+        return made
+    return decode(*encode(x, rule), x.dtype)
+
+
+def _check_values(x: Tensor, rule: str) -> None:
+    if rule not in RULES:
+        raise ShapeError(f"an MXFP4 rule is one of {RULES}: got {rule!r}")
+    if x.shape[-1] % GROUP:
+        raise ShapeError(
+            f"MXFP4 packs rows of a multiple of {GROUP} values: got {x.shape[-1]}; "
+            "pad the row or keep the tensor dense"
+        )
+
+
 def _group_scale(groups: Tensor, rule: str) -> Tensor:
     """Return the scale byte [...] of each group [... 32]."""
     amax = groups.abs().amax(-1)
     if not amax.isfinite().all():
-        raise ShapeError("MXFP4 packs finite values: got inf or NaN; clean the tensor")
+        raise ShapeError(NOT_FINITE)
     # amax = mantissa * 2^exponent with mantissa in [1/2, 1).
     mantissa, exponent = torch.frexp(amax)
     # 7/8 here is 1.75 in [1, 2); 3/4 is 6 = 0.75 * 2^3.

@@ -183,14 +183,10 @@ def _rounding(model: Model, name: str) -> Callable[[Tensor], Tensor]:
     owner_name, _, leaf = name.rpartition(".")
     owner = model.get_submodule(owner_name)
     if isinstance(owner, Experts):
-        return _to_mxfp4
+        return mx.rounded
     if leaf in getattr(owner, "fp32", ()):
         return _as_is
     return _to_bfloat16
-
-
-def _to_mxfp4(weight: Tensor) -> Tensor:
-    return mx.decode(*mx.encode(weight), torch.float32)
 
 
 def _to_bfloat16(weight: Tensor) -> Tensor:
