@@ -25,7 +25,7 @@ def scores(
     rows = precision.wide(x)
     if packs(rows, weight):
         return torch.sigmoid(gemm.products(rows, [weight])[0])
-    return torch.sigmoid(precision.wide(x) @ precision.wide(weight).T)
+    return torch.sigmoid(rows @ precision.wide(weight).T)
 
 
 def top_k(values: Float[Tensor, "T E"], k: int) -> Int[Tensor, "T k"]:

@@ -18,7 +18,6 @@ GROUP = 32
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 RULES = ("floor", "ceil")
 DTYPES = (torch.bfloat16, torch.float32, torch.float64)
-NOT_FINITE = "MXFP4 packs finite values: got inf or NaN; clean the tensor"
 
 
 def decode(
@@ -63,10 +62,9 @@ def encode(
     """
     _check_values(x, rule)
     if native(x, dtypes=FLOATS):
-        made = compiled.encode(x.detach().float(), ceil=rule == "ceil")
-        if made is None:
-            raise ShapeError(NOT_FINITE)
-        return made
+        packed, scale, finite = compiled.encode(x.detach().float(), ceil=rule == "ceil")
+        _check_finite(finite)
+        return packed, scale
     wide = x.detach() if x.dtype is torch.float64 else x.detach().float()
     groups = wide.unflatten(-1, (x.shape[-1] // GROUP, GROUP))
     scale = _group_scale(groups, rule)
@@ -83,10 +81,9 @@ def rounded(
     """The values that MXFP4 keeps of x, in its dtype: decode(*encode(x, rule))."""
     _check_values(x, rule)
     if native(x, dtypes=(torch.float32,)):
-        made = compiled.rounded(x.detach(), ceil=rule == "ceil")
-        if made is None:
-            raise ShapeError(NOT_FINITE)
-        return made
+        out, finite = compiled.rounded(x.detach(), ceil=rule == "ceil")
+        _check_finite(finite)
+        return out
     return decode(*encode(x, rule), x.dtype)
 
 
@@ -100,11 +97,15 @@ def _check_values(x: Tensor, rule: str) -> None:
         )
 
 
+def _check_finite(finite: bool) -> None:
+    if not finite:
+        raise ShapeError("MXFP4 packs finite values: got inf or NaN; clean the tensor")
+
+
 def _group_scale(groups: Tensor, rule: str) -> Tensor:
     """Return the scale byte [...] of each group [... 32]."""
     amax = groups.abs().amax(-1)
-    if not amax.isfinite().all():
-        raise ShapeError(NOT_FINITE)
+    _check_finite(bool(amax.isfinite().all()))
     # amax = mantissa * 2^exponent with mantissa in [1/2, 1).
     mantissa, exponent = torch.frexp(amax)
     # 7/8 here is 1.75 in [1, 2); 3/4 is 6 = 0.75 * 2^3.

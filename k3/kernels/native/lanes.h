@@ -93,9 +93,9 @@ K3_INLINE float narrowed(float x) {
 }
 
 // What a trunk is: `dot` adds a lane's products to its sum, `spread` reads 64 bytes of
-// a matrix as vectors of values, `row` widens sixteen of its elements, `round` and `kept`
-// are what storing a value, or a vector of them, would leave of it. A matrix may be narrower than values are; what has
-// none to read is the `trunk`'s.
+// a matrix as vectors of values, `row` widens sixteen of its elements, `round` and
+// `kept` are what storing a value, or a vector of them, would leave of it. A matrix may
+// be narrower than values are; what has none to read is the `trunk`'s.
 struct Fp32 {
     using value = float;
     using weight = float;

@@ -11,13 +11,12 @@ GROUP = 32
 
 def encode(
     x: Float[Tensor, "*rows values"], *, ceil: bool
-) -> tuple[UInt8[Tensor, "*rows bytes"], UInt8[Tensor, "*rows groups"]] | None:
-    """Return kernels.mx.encode of fp32 values, None where one is not finite."""
-    x = x.contiguous()
+) -> tuple[UInt8[Tensor, "*rows bytes"], UInt8[Tensor, "*rows groups"], bool]:
+    """Return kernels.mx.encode of fp32 values, and whether all of them are finite."""
+    x, good = x.contiguous(), torch.empty(1, dtype=torch.uint8)
     *rows, columns = x.shape
     packed = x.new_empty((*rows, columns // 2), dtype=torch.uint8)
     scale = x.new_empty((*rows, columns // GROUP), dtype=torch.uint8)
-    good = torch.ones(1, dtype=torch.uint8)
     library.function("k3_mx_encode", "piipppi")(
         x.data_ptr(),
         scale.numel(),
@@ -27,15 +26,15 @@ def encode(
         good.data_ptr(),
         torch.get_num_threads(),
     )
-    return (packed, scale) if good.item() else None
+    return packed, scale, bool(good)
 
 
 def rounded(
     x: Float[Tensor, "*rows values"], *, ceil: bool
-) -> Float[Tensor, "*rows values"] | None:
-    """Return what decoding `encode` gives, None where a value is not finite."""
-    x = x.contiguous()
-    out, good = torch.empty_like(x), torch.ones(1, dtype=torch.uint8)
+) -> tuple[Float[Tensor, "*rows values"], bool]:
+    """Return what decoding `encode` gives, and whether all values are finite."""
+    x, good = x.contiguous(), torch.empty(1, dtype=torch.uint8)
+    out = torch.empty_like(x)
     library.function("k3_mx_round", "piippi")(
         x.data_ptr(),
         x.numel() // GROUP,
@@ -44,4 +43,4 @@ def rounded(
         good.data_ptr(),
         torch.get_num_threads(),
     )
-    return out if good.item() else None
+    return out, bool(good)

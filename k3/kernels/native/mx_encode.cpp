@@ -112,7 +112,7 @@ K3_API void k3_mx_round(const float* x, int64_t count, int64_t ceil, float* out,
     *good = blocks(count, threads, [&](int64_t begin, int64_t end) {
         return groups(x, begin, end, ceil, [&](int64_t g, int32_t byte,
                                                const ivec* bits, const vec* codes) {
-            const float factor = E8M0[byte & 255];
+            const float factor = E8M0[byte];
             for (int64_t i = 0; i < PARTS; ++i) {
                 const ivec value = (ivec)(value_of(codes[i]) * factor);
                 store(out + g * GROUP + i * W, (vec)(value | (bits[i] & SIGN)));

@@ -87,8 +87,8 @@ MUTANTS = [
     edit(
         "softmax router",
         MOE + "scores",
-        "torch.sigmoid(precision.wide(x) @ precision.wide(weight).T)",
-        "torch.softmax(precision.wide(x) @ precision.wide(weight).T, -1)",
+        "torch.sigmoid(rows @ precision.wide(weight).T)",
+        "torch.softmax(rows @ precision.wide(weight).T, -1)",
         EXPERTS,
     ),
     edit(
