@@ -26,6 +26,9 @@ class ShapeError(K3Error):
 class CheckpointError(K3Error):
     """Files on disk are not what the configuration says."""
 
+    problems: tuple[str, ...] = ()
+    """All that is wrong, where the message lists the first of many."""
+
 
 class ProofError(K3Error):
     """A proof step, a theorem or a graph is refused."""

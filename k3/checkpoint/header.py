@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,6 @@ from k3.errors import CheckpointError
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 MAX_HEADER_BYTES = 100_000_000
-SHOWN = 20
-"""Problems that a person is told one by one."""
 ITEM_BYTES = {
     "BOOL": 1,
     "U8": 1,
@@ -114,17 +112,21 @@ def read_all(
     return headers, wrong
 
 
+def first(wrong: Sequence[str], rest: str) -> Iterator[str]:
+    """Yield lines for a person: the first 20, and how many more; `rest` lists those."""
+    yield from (f"  {line}" for line in wrong[:20])
+    if len(wrong) > 20:
+        yield f"  ... and {len(wrong) - 20} more: {rest}"
+
+
 def refuse(rule: str, wrong: list[str]) -> None:
-    """Raise one CheckpointError if anything is wrong; it lists the first SHOWN."""
+    """Raise one CheckpointError if anything is wrong; its `problems` are all of it."""
     if wrong:
-        shown = wrong[:SHOWN]
-        if len(wrong) > SHOWN:
-            shown.append(
-                f"... and {len(wrong) - SHOWN} more: k3 inspect --json lists all"
-            )
-        lines = "\n".join(f"  {line}" for line in shown)
+        lines = "\n".join(first(wrong, "the error's `problems` lists all"))
         things = "problem" if len(wrong) == 1 else "problems"
-        raise CheckpointError(f"{rule}: {len(wrong)} {things}\n{lines}")
+        error = CheckpointError(f"{rule}: {len(wrong)} {things}\n{lines}")
+        error.problems = tuple(wrong)
+        raise error
 
 
 def _open(file: Path) -> tuple[dict[str, Any], int, int]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from k3.checkpoint.header import SHOWN
+from k3.checkpoint.header import first
 from k3.config import sizes
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -113,6 +113,4 @@ def _verdict(what: str, good: str, problems: tuple[str, ...]) -> Iterator[str]:
         yield f"{what:<12}{good}"
         return
     yield f"{what:<12}{len(problems)} wrong"
-    yield from (f"  {problem}" for problem in problems[:SHOWN])
-    if len(problems) > SHOWN:
-        yield f"  ... and {len(problems) - SHOWN} more: --json lists all"
+    yield from first(problems, "--json lists all")

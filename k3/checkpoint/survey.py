@@ -43,7 +43,7 @@ class Survey:
 
 
 def survey(folder: Path, config: K3Config) -> Survey:
-    """Return the checkpoint, or raise one CheckpointError listing all problems."""
+    """Return the checkpoint, or raise one CheckpointError with all its problems."""
     found, wrong = examine(folder, config, values=True)
     header.refuse(f"{folder} is not the checkpoint its config.json describes", wrong)
     return found

@@ -210,8 +210,9 @@ Run = Annotated[bool, typer.Option("--run", help="Evaluate at small random input
 
 
 def _seed(value: int) -> int:
-    if not 0 <= value < 2**63:
-        raise RequestError(f"--seed must be from 0 to 2^63 - 1: got {value}")
+    rule, holds = request.SEED
+    if not holds(value):
+        raise RequestError(f"--seed must be {rule}: got {value}")
     return value
 
 

@@ -34,6 +34,7 @@ ENTRIES: dict[str, tuple[type, str, str]] = {
 }
 Rule = Callable[[Any], bool]
 _COUNT: tuple[str, Rule] = ("at least 0", lambda value: value >= 0)
+SEED: tuple[str, Rule] = ("from 0 to 2^63 - 1", lambda value: 0 <= value < 2**63)
 # GenerateOptions holds these rules too; here they cost no import.
 RULES: list[tuple[str, str, Rule]] = [
     ("max_tokens", *_COUNT),
@@ -41,7 +42,7 @@ RULES: list[tuple[str, str, Rule]] = [
     ("top_p", "above 0 and at most 1", lambda value: 0 < value <= 1),
     ("top_k", *_COUNT),
     ("min_p", "at least 0 and at most 1", lambda value: 0 <= value <= 1),
-    ("seed", "from 0 to 2^63 - 1", lambda value: 0 <= value < 2**63),
+    ("seed", *SEED),
     ("stop", "texts of at least one character", lambda value: "" not in value),
     ("logprobs", *_COUNT),
 ]

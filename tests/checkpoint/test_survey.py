@@ -79,7 +79,10 @@ def test_of_many_problems_the_first_are_told(copied, edit, refused):
     message = refused(copied)
     assert "30 problems" in message
     assert len(message.splitlines()) == 22
-    assert message.endswith("... and 10 more: k3 inspect --json lists all")
+    assert message.endswith("... and 10 more: the error's `problems` lists all")
+    with pytest.raises(CheckpointError) as caught:
+        load(copied)
+    assert [line.split()[0] for line in caught.value.problems] == sorted(extra)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -179,3 +179,19 @@ def test_a_reader_that_leaves_is_no_error(checkpoint):
     )
     assert b"Traceback" not in done.stderr
     assert b"Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("graph", "kda_layer", "--run"),
+        ("verify", "quant"),
+        ("compare", "situ", "k3.kernels.situ:situ"),
+        ("vectors", "export", "situ"),
+    ],
+)
+def test_a_seed_that_no_generator_takes_is_refused(k3, words, seed):
+    found = k3(*words, "--seed", seed)
+    assert found.code == 2
+    assert f"--seed must be from 0 to 2^63 - 1: got {seed}" in found.err

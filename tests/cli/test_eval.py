@@ -5,11 +5,12 @@ import json
 import pytest
 
 from k3 import eval as evaluation
-from k3.cli import app, measuring
+from k3.cli import app, measuring, rating
 from k3.cli import eval as verb
 from k3.data import corpora
 from k3.data.corpora import Corpus, Document
 from k3.eval import protocol
+from k3.eval.compare import Compared
 
 
 def test_the_tasks_are_the_text_and_every_protocol():
@@ -113,3 +114,11 @@ def test_an_environment_is_played_priced_and_compared(capsys, tmp_path):
         ["calculator", "a", "2", "0.500"],
         ["calculator", "b", "2", "0.500"],
     ]
+
+
+def test_conditions_that_differ_are_told_where_nobody_watches(capsys):
+    made = Compared(name="recall", questions=2, differs=("temperature",), ratings=())
+    rating._print([made], {"asked": 4, "unread": 1})
+    said = capsys.readouterr().err
+    assert "k3: note: recall differs in temperature" in said
+    assert "k3: note: the judge was asked 4 times; 1 answers" in said

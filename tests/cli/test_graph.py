@@ -65,19 +65,3 @@ def test_usage_is_exit_2(k3, arguments, message):
     # Errors are data where data was asked for.
     assert bool(found.out) == ("--json" in arguments)
     assert message in found.err
-
-
-@pytest.mark.parametrize("seed", [-1, 2**63])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("graph", "kda_layer", "--run"),
-        ("verify", "quant"),
-        ("compare", "situ", "k3.kernels.situ:situ"),
-        ("vectors", "export", "situ"),
-    ],
-)
-def test_a_seed_that_no_generator_takes_is_refused(k3, words, seed):
-    found = k3(*words, "--seed", seed)
-    assert found.code == 2
-    assert f"--seed must be from 0 to 2^63 - 1: got {seed}" in found.err
